@@ -5,10 +5,10 @@
 //! | you write | with |
 //! |---|---|
 //! | a handler of a builtin | `cx`: [`OpcodeExecutor`], `args`: [`CallArgs`]; it returns a [`VarId`], or an [`Unwind`]: a graph break with a [`ReasonId`], or an exception of the program by [`OpcodeExecutor::raise`] |
-//! | a kind | [`Variable`], whose `guard` adds a [`Test`] to `cx.guards`; values in it are wrapped by [`OpcodeExecutor::wrap`] with a [`Tracker`] |
+//! | a kind | [`Variable`], whose `guard` adds a [`Test`] to `cx.trace.guards`; values in it are wrapped by [`Trace::wrap`] with a [`Tracker`] |
 //! | a fetch or a test of the plug-in's own | [`ForeignFetch`] in [`Tracker::Foreign`], [`ObjectTest`] in [`Test::Object`], [`ObjectsTest`] in [`Test::Objects`] |
-//! | a value that the trace makes | [`OpcodeExecutor::produce`]; new code rebuilds it by [`Rebuild`] and [`Argument`] in [`Variable::reconstruct`] |
-//! | a write to a container | `cx.vars.set` and [`Effect::Contents`]; new code repeats it in [`Variable::restore_contents`] |
+//! | a value that the trace makes | [`Trace::produce`]; new code rebuilds it by [`Rebuild`] and [`Argument`] in [`Variable::reconstruct`] |
+//! | a write to a container | `cx.trace.vars.set` and [`Effect::Contents`]; new code repeats it in [`Variable::restore_contents`] |
 //! | a handler of an opcode | `op`: [`Operand`]; it returns values or a [`Next`]; operators are [`BinaryOp`], [`UnaryOp`], [`CompareOp`] |
 //! | an observer | [`Observer`], which is shown a [`Statement`], a [`Guard`] and a [`TranslationOutcome`] |
 //!
@@ -31,7 +31,7 @@
 //!     match n.extract::<i64>()? {
 //!         // The program may catch it.
 //!         ..=-1 => Err(cx.raise(PyValueError::new_err("factorial() not defined for negative values"))),
-//!         n => cx.integer((1..=n).product()),
+//!         n => cx.trace.integer((1..=n).product()),
 //!     }
 //! } }
 //! ```
@@ -43,7 +43,7 @@ pub use crate::error::{Flow, ReasonId, Unwind};
 pub use crate::foreign::{Foreign, ForeignFetch};
 pub use crate::guard::{Guard, Identity, ObjectsTest, Test};
 pub use crate::ir::Statement;
-pub use crate::machine::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
+pub use crate::machine::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, Trace, UnaryOp};
 pub use crate::machine::observer::{Observer, TranslationOutcome};
 pub use crate::machine::opcode::{Next, Operand};
 pub use crate::machine::variable::{Argument, Form, GraphArgument, Rebuild, VarId, Variable, VariableKind};

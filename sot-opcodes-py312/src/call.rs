@@ -34,7 +34,7 @@ opcode! {
 /// Pushes a value. If it is about to be called, the NULL of the call is pushed before it (up to 3.12).
 pub(crate) fn push_after_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Next {
     if is_call {
-        let null = cx.stack.null();
+        let null = cx.trace.null();
         cx.stack.push(null);
     }
     cx.stack.push(value);
@@ -45,7 +45,7 @@ pub(crate) fn push_after_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call
 pub(crate) fn push_before_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Next {
     cx.stack.push(value);
     if is_call {
-        let null = cx.stack.null();
+        let null = cx.trace.null();
         cx.stack.push(null);
     }
     Next::Continue
@@ -95,7 +95,7 @@ fn call_kw(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
 fn call_function_ex(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
     let (args, kwargs) = pop_packed(cx, flags)?;
     let [first, second] = cx.stack.pop_array()?;
-    let callable = if first == cx.stack.null() { second } else { first };
+    let callable = if first == cx.trace.null() { second } else { first };
     call_packed(cx, callable, args, kwargs)
 }
 

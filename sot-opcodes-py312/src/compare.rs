@@ -43,5 +43,5 @@ fn ask(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
 
 fn to_bool(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
     let truth = cx.truth(value)?;
-    Ok(cx.boolean(truth))
+    Ok(cx.trace.boolean(truth))
 }

@@ -21,12 +21,12 @@ opcode! {
 opcode! {
     CHECK_EXC_MATCH [3.11..3.14] (exception, pattern -- same, matches)
         .quiet(Quiet::Always)
-        => |cx, _| cx.exception_matches(exception, pattern).map(|matches| [exception, cx.boolean(matches)])
+        => |cx, _| cx.exception_matches(exception, pattern).map(|matches| [exception, cx.trace.boolean(matches)])
 }
 opcode! {
     RERAISE [3.11..3.14] (exception -- )
         .at_break(AtBreak::RaiseAgain).quiet(Quiet::Always)
-        => |cx, _| Flow::<()>::Err(cx.raised.again(exception))
+        => |cx, _| Flow::<()>::Err(cx.trace.raised.again(exception))
 }
 
 opcode! {
@@ -41,7 +41,7 @@ opcode! { PREP_RERAISE_STAR [3.11..3.12] (original, raised -- exception)
 fn handle(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> VarId {
     match cx.begin_handling(exception) {
         Some(previous) => previous,
-        None => cx.none(),
+        None => cx.trace.none(),
     }
 }
 
@@ -52,7 +52,7 @@ fn is_none(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
 /// Simulates `except*`. Returns the rest of the exception and the caught part, which is handled from here on.
 fn match_group(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[VarId; 2]> {
     if is_none(cx, exception)? {
-        return Ok([cx.none(), cx.none()]);
+        return Ok([cx.trace.none(), cx.trace.none()]);
     }
     let [rest, caught] = group::catch(cx, exception, pattern)?;
     if let Some(caught) = caught {
@@ -60,7 +60,7 @@ fn match_group(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) ->
             handled.exception = caught;
         }
     }
-    Ok([rest, caught].map(|part| part.unwrap_or_else(|| cx.none())))
+    Ok([rest, caught].map(|part| part.unwrap_or_else(|| cx.trace.none())))
 }
 
 /// The exception raised after all `except*` clauses: None if each clause left None, and unchanged if it was no group.
@@ -72,10 +72,10 @@ pub(crate) fn combine_raised(cx: &mut OpcodeExecutor<'_>, original: VarId, raise
         }
     }
     if left.is_empty() {
-        return Ok(cx.none());
+        return Ok(cx.trace.none());
     }
     if !group::is_group(cx, original)? {
         return Ok(left[0]);
     }
-    Ok(group::raised_again(cx, original, &left)?.unwrap_or_else(|| cx.none()))
+    Ok(group::raised_again(cx, original, &left)?.unwrap_or_else(|| cx.trace.none()))
 }

@@ -10,7 +10,7 @@ use sot_variables::functions::generator::{stop_value, Resumed};
 
 // The generator exists before its frame runs. The next instruction pops the value pushed here, which starts the
 // generator.
-opcode! { RETURN_GENERATOR [3.11..3.14] ( -- started) => |cx, _| Ok(cx.none()) }
+opcode! { RETURN_GENERATOR [3.11..3.14] ( -- started) => |cx, _| Ok(cx.trace.none()) }
 opcode! { SEND [3.11..3.12] (..) => |cx, op| send_or_leave(cx, op) }
 opcode! { SEND [3.12..3.14] (..) => |cx, op| send_or_end(cx, op) }
 opcode! { END_SEND [3.12..3.14] (_iterator, value -- result) => |_cx, _| Ok(value) }
@@ -58,7 +58,7 @@ fn send_or_end(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
 /// no exception.
 fn thrown(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<[VarId; 2]> {
     match stop_value(cx, exception)? {
-        Some(value) => Ok([cx.none(), value]),
-        None => Err(cx.raised.again(exception)),
+        Some(value) => Ok([cx.trace.none(), value]),
+        None => Err(cx.trace.raised.again(exception)),
     }
 }

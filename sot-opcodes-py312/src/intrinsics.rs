@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, OpcodeExecutor, UnaryOp};
+use sot_core::executor::{CallArgs, OpcodeExecutor, Trace, UnaryOp};
 use sot_core::opcode;
 use sot_core::opcode::Quiet;
 use sot_core::variable::VarId;
@@ -25,7 +25,7 @@ opcode! {
 opcode! { CALL_INTRINSIC_2 [3.12..3.14] (first, second -- result) => |cx, op| binary(cx, op.arg, first, second) }
 
 fn unary(cx: &mut OpcodeExecutor<'_>, number: u32, value: VarId) -> Flow<VarId> {
-    match name(cx, "_intrinsic_1_descs", number)?.as_str() {
+    match name(&cx.trace, "_intrinsic_1_descs", number)?.as_str() {
         "INTRINSIC_STOPITERATION_ERROR" => stop_iteration_error(cx, value),
         "INTRINSIC_UNARY_POSITIVE" => cx.unary(UnaryOp::Positive, value),
         "INTRINSIC_LIST_TO_TUPLE" => list_to_tuple(cx, value),
@@ -39,7 +39,7 @@ fn unary(cx: &mut OpcodeExecutor<'_>, number: u32, value: VarId) -> Flow<VarId> 
 }
 
 fn binary(cx: &mut OpcodeExecutor<'_>, number: u32, first: VarId, second: VarId) -> Flow<VarId> {
-    match name(cx, "_intrinsic_2_descs", number)?.as_str() {
+    match name(&cx.trace, "_intrinsic_2_descs", number)?.as_str() {
         "INTRINSIC_PREP_RERAISE_STAR" => combine_raised(cx, first, second),
         "INTRINSIC_TYPEVAR_WITH_BOUND" | "INTRINSIC_TYPEVAR_WITH_CONSTRAINTS" | "INTRINSIC_SET_TYPEPARAM_DEFAULT" => {
             make(cx, number, &[first, second])
@@ -81,8 +81,8 @@ fn as_function(py: Python<'_>, number: u32, arity: usize) -> PyResult<Bound<'_, 
 }
 
 /// Returns CPython's name of an intrinsic.
-fn name(cx: &OpcodeExecutor<'_>, table: &str, number: u32) -> Flow<String> {
-    Ok(cpython::import(cx.py, "opcode")?.getattr(table)?.get_item(number)?.extract()?)
+fn name(trace: &Trace<'_>, table: &str, number: u32) -> Flow<String> {
+    Ok(cpython::import(trace.py, "opcode")?.getattr(table)?.get_item(number)?.extract()?)
 }
 
 fn unknown(name: &str) -> Unwind {

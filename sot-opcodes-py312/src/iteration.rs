@@ -20,7 +20,7 @@ fn for_iter(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
         cx.stack.push(item);
         return Ok(Next::Continue);
     }
-    let item = cx.none();
+    let item = cx.trace.none();
     cx.stack.push(item);
     op.jump().map(Next::Jump)
 }

@@ -73,7 +73,7 @@ opcode! {
 }
 
 fn jump_if_none(cx: &mut OpcodeExecutor<'_>, op: &Operand, value: VarId, wanted: bool) -> Flow<Next> {
-    let none = cx.none();
+    let none = cx.trace.none();
     let is_none = cx.is_same(value, none)?;
     jump_when(op, is_none == wanted)
 }

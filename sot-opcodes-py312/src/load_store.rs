@@ -78,7 +78,7 @@ fn load_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<VarId> {
 fn load_fast_and_clear(cx: &mut OpcodeExecutor<'_>, slot: u32) -> VarId {
     let value = read(cx, slot);
     clear(cx, slot);
-    value.unwrap_or(cx.stack.null())
+    value.unwrap_or(cx.trace.null())
 }
 
 fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
@@ -90,14 +90,14 @@ fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
 /// Stores the top of the stack. It is NULL where an unbound local is restored, and a cell where a cell is restored.
 fn store_fast(cx: &mut OpcodeExecutor<'_>, slot: u32, value: VarId) -> Flow<()> {
     let Some(index) = cell_index(cx, slot) else {
-        return cx.stack.set_local(slot, (value != cx.stack.null()).then_some(value));
+        return cx.stack.set_local(slot, (value != cx.trace.null()).then_some(value));
     };
     clear(cx, slot);
-    if value == cx.stack.null() {
+    if value == cx.trace.null() {
         return Ok(());
     }
     // An open number is not examined, because this would specialise on its value.
-    if !cx.is_open_number(value) && cx.see_as::<CellVariable>(value)?.is_some() {
+    if !cx.trace.is_open_number(value) && cx.see_as::<CellVariable>(value)?.is_some() {
         cx.stack.frame_mut().cells[index] = value;
         return Ok(());
     }
@@ -108,13 +108,13 @@ fn store_fast(cx: &mut OpcodeExecutor<'_>, slot: u32, value: VarId) -> Flow<()> 
 fn read(cx: &OpcodeExecutor<'_>, slot: u32) -> Option<VarId> {
     cx.stack.local(slot).or_else(|| {
         let cell = cx.stack.frame().cells[cell_index(cx, slot)?];
-        (cell != cx.stack.null()).then_some(cell)
+        (cell != cx.trace.null()).then_some(cell)
     })
 }
 
 fn clear(cx: &mut OpcodeExecutor<'_>, slot: u32) {
     if let Some(index) = cell_index(cx, slot) {
-        cx.stack.frame_mut().cells[index] = cx.stack.null();
+        cx.stack.frame_mut().cells[index] = cx.trace.null();
     }
     if let Some(local) = cx.stack.frame_mut().locals.get_mut(slot as usize) {
         *local = None;
@@ -132,9 +132,9 @@ fn cell_index(cx: &OpcodeExecutor<'_>, slot: u32) -> Option<usize> {
 /// already.
 fn make_cell(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
     let index = cell_index(cx, slot).ok_or_else(|| bug("a cell is made in a slot that is none of a cell"))?;
-    if cx.stack.frame().cells[index] == cx.stack.null() {
+    if cx.stack.frame().cells[index] == cx.trace.null() {
         let contents = cx.stack.local(slot);
-        let cell = cx.produce(Rc::new(CellVariable::new(contents)));
+        let cell = cx.trace.produce(Rc::new(CellVariable::new(contents)));
         clear(cx, slot);
         cx.stack.frame_mut().cells[index] = cell;
     }

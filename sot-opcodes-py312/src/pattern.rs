@@ -5,13 +5,13 @@ use sot_opcodes_py38::pattern::{match_class, match_keys};
 
 opcode! {
     MATCH_KEYS [3.11..3.14] (subject, keys -- same, same_keys, values)
-        => |cx, _| match_keys(cx, subject, keys).map(|found| [subject, keys, found.unwrap_or_else(|| cx.none())])
+        => |cx, _| match_keys(cx, subject, keys).map(|found| [subject, keys, found.unwrap_or_else(|| cx.trace.none())])
 }
-opcode! {
-    MATCH_CLASS [3.11..3.12] (subject, class, names -- found)
-        => |cx, op| match_class(cx, subject, class, op.arg, names, "type").map(|found| found.unwrap_or_else(|| cx.none()))
-}
-opcode! {
-    MATCH_CLASS [3.12..3.14] (subject, class, names -- found)
-        => |cx, op| match_class(cx, subject, class, op.arg, names, "class").map(|found| found.unwrap_or_else(|| cx.none()))
-}
+opcode! { MATCH_CLASS [3.11..3.12] (subject, class, names -- found) => |cx, op| {
+    let found = match_class(cx, subject, class, op.arg, names, "type")?;
+    Ok(found.unwrap_or_else(|| cx.trace.none()))
+} }
+opcode! { MATCH_CLASS [3.12..3.14] (subject, class, names -- found) => |cx, op| {
+    let found = match_class(cx, subject, class, op.arg, names, "class")?;
+    Ok(found.unwrap_or_else(|| cx.trace.none()))
+} }

@@ -11,7 +11,7 @@ opcode! { RESUME [3.11..3.14] ( -- ) => |_cx, _| Ok(()) }
 opcode! { PRECALL [3.11..3.12] (..) => |_cx, _| Ok(Next::Continue) }
 opcode! { COPY [3.11..3.14] ( -- copy) .quiet(Quiet::Always) => |cx, op| cx.stack.peek(op.arg as usize) }
 opcode! { SWAP [3.11..3.14] ( -- ) .moves(Movement::Swap).quiet(Quiet::Always) => |cx, op| swap(cx, op.arg as usize) }
-opcode! { PUSH_NULL [3.11..3.14] ( -- null) => |cx, _| Ok(cx.stack.null()) }
+opcode! { PUSH_NULL [3.11..3.14] ( -- null) => |cx, _| Ok(cx.trace.null()) }
 
 /// Swaps the top of the stack with the `n`-th item.
 fn swap(cx: &mut OpcodeExecutor<'_>, n: usize) -> Flow<()> {

@@ -106,11 +106,11 @@ fn simulate<'py>(
     match run(&mut cx, globals, function) {
         Ok(value) => match cx.materialize(value)? {
             Some(value) => Ok(describe(&value)),
-            None => Ok(format!("something not known: {}", cx.text(value))),
+            None => Ok(format!("something not known: {}", cx.trace.text(value))),
         },
         Err(Unwind::Raise(exception)) => {
             let real = exception::replica(&mut cx, exception)?;
-            Ok(real.map_or_else(|| cx.text(exception), |real| describe_raised(&real)))
+            Ok(real.map_or_else(|| cx.trace.text(exception), |real| describe_raised(&real)))
         }
         Err(unwind) => Err(unwind),
     }
@@ -120,7 +120,7 @@ fn run<'py>(cx: &mut OpcodeExecutor<'py>, globals: &Bound<'py, PyDict>, function
     let unit = CodeUnit::new(&function.getattr("__code__")?).unwrap();
     let globals = cx.globals_of(globals, None)?;
     let mut frame = Frame::new(unit, globals);
-    cx.make_cells(&mut frame, &[]);
+    cx.trace.make_cells(&mut frame, &[]);
     match cx.run_frame(frame)?.0 {
         Exit::Return(value) => Ok(value),
         Exit::Yield(_) => panic!("a function yielded"),

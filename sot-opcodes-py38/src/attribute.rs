@@ -17,7 +17,7 @@ opcode! { DELETE_ATTR [3.8..3.14] (object -- ) => |cx, op| set_attr(cx, object, 
 opcode! {
     LOAD_METHOD [3.8..3.12] (object -- null, method)
         .leaves_pair(|_| true).native(Native::As("LOAD_ATTR"))
-        => |cx, op| { let method = load_method(cx, object, op.arg)?; Ok([cx.stack.null(), method]) }
+        => |cx, op| { let method = load_method(cx, object, op.arg)?; Ok([cx.trace.null(), method]) }
 }
 
 /// Loads the callable of a method call. For a function, `__call__` would be a method implemented in C that calls it.

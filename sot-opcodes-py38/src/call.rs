@@ -66,7 +66,7 @@ pub fn pop_packed(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<(VarId, Optio
 
 /// Calls the pair in two stack slots: a callable and NULL in either order, or a method and its receiver.
 pub fn call_pair(cx: &mut OpcodeExecutor<'_>, first: VarId, second: VarId, args: &CallArgs) -> Flow<VarId> {
-    let null = cx.stack.null();
+    let null = cx.trace.null();
     match (first == null, second == null) {
         (true, _) => cx.call_directly(second, args),
         (_, true) => cx.call_directly(first, args),

@@ -18,7 +18,7 @@ opcode! { LOAD_BUILD_CLASS [3.8..3.14] ( -- function) => |cx, _| build_class(cx)
 opcode! { LOAD_NAME [3.8..3.14] ( -- value) => |cx, op| { let name = cx.stack.name(op.arg)?; load_name(cx, &name) } }
 opcode! { STORE_NAME [3.8..3.14] (value -- ) => |cx, op| {
     let (names, name) = (namespace(cx)?, cx.stack.name(op.arg)?);
-    let name = cx.string(&name);
+    let name = cx.trace.string(&name);
     cx.set_item(names, name, value)
 } }
 opcode! { DELETE_NAME [3.8..3.14] ( -- ) => |cx, op| { let name = cx.stack.name(op.arg)?; delete_name(cx, &name) } }
@@ -46,7 +46,7 @@ pub fn namespace(cx: &OpcodeExecutor<'_>) -> Flow<VarId> {
 
 /// Returns the value of a name in the mapping.
 fn find(cx: &mut OpcodeExecutor<'_>, names: VarId, name: &str) -> Flow<Option<VarId>> {
-    let key = cx.string(name);
+    let key = cx.trace.string(name);
     if let Some(globals) = cx.see_as::<GlobalsVariable>(names)? {
         return globals.find(cx, key);
     }
@@ -74,14 +74,14 @@ fn delete_name(cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<()> {
     if find(cx, names, name)?.is_none() {
         return Err(cx.raise(PyNameError::new_err(format!("name '{name}' is not defined"))));
     }
-    let key = cx.string(name);
+    let key = cx.trace.string(name);
     cx.del_item(names, key)
 }
 
 fn set_up_annotations(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let names = namespace(cx)?;
     if find(cx, names, "__annotations__")?.is_none() {
-        let (key, annotations) = (cx.string("__annotations__"), DictVariable::build(cx, Vec::new())?);
+        let (key, annotations) = (cx.trace.string("__annotations__"), DictVariable::build(cx, Vec::new())?);
         cx.set_item(names, key, annotations)?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use sot_core::bytecode::Opcodes;
 use sot_core::error::Flow;
-use sot_core::executor::{CompareOp, OpcodeExecutor};
+use sot_core::executor::{CompareOp, OpcodeExecutor, Trace};
 use sot_core::opcode;
 use sot_core::opcode::{Operand, Quiet};
 use sot_core::resume::{Finish, SpecialResult, SpecialResultUse};
@@ -27,34 +27,34 @@ opcode! { CONTAINS_OP [3.9..3.14] (item, container -- result) => |cx, op| contai
 
 /// Simulates the rich comparison that the operand names, for an instruction that does only this.
 pub fn compare(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
-    let op = comparison(cx, op)?;
+    let op = comparison(&cx.trace, op)?;
     cx.claims.operator(op.into(), lhs, rhs);
     cx.compare(op, lhs, rhs)
 }
 
 /// Simulates the rich comparison of an instruction that then converts the result to a bool.
 pub fn compare_to_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
-    let op = comparison(cx, op)?;
+    let op = comparison(&cx.trace, op)?;
     cx.claims.test(op.into(), lhs, rhs);
     let result = cx.compare(op, lhs, rhs)?;
     cx.claims.take();
     Ok(result)
 }
 
-fn comparison(cx: &OpcodeExecutor<'_>, op: &Operand) -> Flow<CompareOp> {
-    let symbol = symbol(cx, op)?;
+fn comparison(trace: &Trace<'_>, op: &Operand) -> Flow<CompareOp> {
+    let symbol = symbol(trace, op)?;
     CompareOp::ALL.iter().find(|op| op.symbol() == symbol).copied().ok_or_else(|| bug("an unknown comparison"))
 }
 
 fn compare_or_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
-    match symbol(cx, op)? {
+    match symbol(&cx.trace, op)? {
         "in" => contains(cx, rhs, lhs, false),
         "not in" => contains(cx, rhs, lhs, true),
         "is" => cx.is_op(lhs, rhs, false),
         "is not" => cx.is_op(lhs, rhs, true),
         "exception match" => {
             let matches = cx.exception_class_matches(lhs, rhs)?;
-            Ok(cx.boolean(matches))
+            Ok(cx.trace.boolean(matches))
         }
         _ => compare(cx, op, lhs, rhs),
     }
@@ -66,8 +66,8 @@ fn contains(cx: &mut OpcodeExecutor<'_>, container: VarId, item: VarId, invert: 
     cx.contains(container, item, invert)
 }
 
-fn symbol(cx: &OpcodeExecutor<'_>, op: &Operand) -> Flow<&'static str> {
-    let opcodes = Opcodes::get(cx.py);
+fn symbol(trace: &Trace<'_>, op: &Operand) -> Flow<&'static str> {
+    let opcodes = Opcodes::get(trace.py);
     let index = op.arg >> opcodes.info(op.opcode).shift;
     opcodes.comparisons().get(index as usize).map(String::as_str).ok_or_else(|| bug("an unknown comparison"))
 }

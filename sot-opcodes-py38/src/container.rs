@@ -17,8 +17,8 @@ use sot_variables::functions::function::guard_identity;
 use crate::bug;
 use crate::function::{qualified_name, short_name, Naming};
 
-opcode! { BUILD_TUPLE [3.8..3.14] ([items] -- tuple) .quiet(Quiet::Always) => |cx, _| Ok(cx.tuple(items)) }
-opcode! { BUILD_LIST [3.8..3.14] ([items] -- list) => |cx, _| Ok(cx.list(items)) }
+opcode! { BUILD_TUPLE [3.8..3.14] ([items] -- tuple) .quiet(Quiet::Always) => |cx, _| Ok(cx.trace.tuple(items)) }
+opcode! { BUILD_LIST [3.8..3.14] ([items] -- list) => |cx, _| Ok(cx.trace.list(items)) }
 opcode! { BUILD_SET [3.8..3.14] ([items] -- set) => |cx, _| SetVariable::build(cx, items) }
 opcode! { BUILD_MAP [3.8..3.14] (..) .reach(|pairs| 2 * pairs) => |cx, op| build_map(cx, op.arg) }
 opcode! { BUILD_CONST_KEY_MAP [3.8..3.14] (..) .reach(|arg| arg + 1) => |cx, op| build_const_key_map(cx, op.arg) }
@@ -62,13 +62,16 @@ opcode! {
 }
 opcode! { LIST_TO_TUPLE [3.9..3.12] (list -- tuple) => |cx, _| list_to_tuple(cx, list) }
 
-opcode! { BUILD_TUPLE_UNPACK [3.8..3.9] ([parts] -- tuple) => |cx, _| chain(cx, parts).map(|items| cx.tuple(items)) }
+opcode! {
+    BUILD_TUPLE_UNPACK [3.8..3.9] ([parts] -- tuple)
+        => |cx, _| chain(cx, parts).map(|items| cx.trace.tuple(items))
+}
 opcode! {
     BUILD_TUPLE_UNPACK_WITH_CALL [3.8..3.9] (..)
         .reach(|arg| arg + 1)
         => |cx, op| build_tuple_unpack_with_call(cx, op.arg)
 }
-opcode! { BUILD_LIST_UNPACK [3.8..3.9] ([parts] -- list) => |cx, _| chain(cx, parts).map(|items| cx.list(items)) }
+opcode! { BUILD_LIST_UNPACK [3.8..3.9] ([parts] -- list) => |cx, _| chain(cx, parts).map(|items| cx.trace.list(items)) }
 opcode! {
     BUILD_SET_UNPACK [3.8..3.9] ([parts] -- set) => |cx, _| build_set_unpack(cx, parts)
 }
@@ -141,7 +144,7 @@ fn set_update(cx: &mut OpcodeExecutor<'_>, set: VarId, items: VarId) -> Flow<()>
 /// Returns the items of a list as a tuple.
 pub fn list_to_tuple(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<VarId> {
     let items = cx.unpack_all(list)?;
-    Ok(cx.tuple(items))
+    Ok(cx.trace.tuple(items))
 }
 
 /// Merges keywords into the dict at stack depth `dict`, for a call of the callable at depth `callable`.
@@ -153,11 +156,11 @@ pub fn merge_keywords(
     name: Naming,
 ) -> Flow<()> {
     let (dict, callable) = (below(cx, dict)?, below(cx, callable)?);
-    let name = name(cx, callable);
+    let name = name(&cx.trace, callable);
     let merged = dict::merge(cx, dict, keywords, name.as_deref());
     if matches!(merged, Err(Unwind::Raise(_))) {
         // The error message contains the callable's name.
-        if let Some(object) = cx.vars.get(callable).object().map(|object| object.clone_ref(cx.py)) {
+        if let Some(object) = cx.trace.vars.get(callable).object().map(|object| object.clone_ref(cx.py)) {
             guard_identity(cx, callable, &object);
         }
     }
@@ -183,17 +186,17 @@ fn build_tuple_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow
         }
         items.extend(cx.unpack_into_list(part)?);
     }
-    let items = cx.tuple(items);
+    let items = cx.trace.tuple(items);
     Ok(push(cx, items))
 }
 
 /// The error of `f(*part)`, whose message contains the callable's name.
 fn refuse_part(cx: &mut OpcodeExecutor<'_>, callable: VarId, part: VarId) -> Flow<Unwind> {
-    let Some(name) = short_name(cx, callable) else {
+    let Some(name) = short_name(&cx.trace, callable) else {
         let text = "wrong arguments for a callable whose name CPython knows";
         return Ok(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     };
-    if let Some(object) = cx.vars.get(callable).object().map(|object| object.clone_ref(cx.py)) {
+    if let Some(object) = cx.trace.vars.get(callable).object().map(|object| object.clone_ref(cx.py)) {
         guard_identity(cx, callable, &object);
     }
     let text = format!("{name}() argument after * must be an iterable, not {}", cx.type_name(part)?);

@@ -78,9 +78,9 @@ fn push_exit_result(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) 
 /// Calls `__exit__` and removes it from the stack, where it is below the items that tell how the cleanup was entered.
 fn with_cleanup_start(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let top = cx.stack.peek(1)?;
-    if entry_of(cx, top) != FinallyEntry::Raised {
+    if entry_of(&cx.trace, top) != FinallyEntry::Raised {
         let [exit, entry] = cx.stack.pop_array()?;
-        let none = cx.none();
+        let none = cx.trace.none();
         cx.claims.above(exit, Finish::Keep, vec![entry, none]);
         let result = cx.call(exit, &CallArgs::positional(vec![none, none, none]))?;
         cx.stack.frame_mut().stack.extend([entry, none, result]);
@@ -106,7 +106,7 @@ fn close_gap(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
 /// block.
 fn restack(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let raised = cx.stack.pop_many(3)?;
-    let gap = cx.produce(Rc::new(BookkeepingVariable::NormalEntry));
+    let gap = cx.trace.produce(Rc::new(BookkeepingVariable::NormalEntry));
     let frame = cx.stack.frame_mut();
     frame.stack.push(gap);
     frame.stack.extend(raised);
@@ -124,7 +124,7 @@ fn with_cleanup_finish(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let raised = !cx.known(class)?.is_some_and(|class| class.is_none());
     if raised && cx.truth(result)? {
         cx.stack.abandon_handler()?;
-        let normal_entry = cx.produce(Rc::new(BookkeepingVariable::NormalEntry));
+        let normal_entry = cx.trace.produce(Rc::new(BookkeepingVariable::NormalEntry));
         cx.stack.push(normal_entry);
     }
     Ok(Next::Continue)

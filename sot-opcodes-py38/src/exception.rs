@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyAssertionError;
 use sot_core::error::Flow;
-use sot_core::executor::{BookkeepingVariable, OpcodeExecutor};
+use sot_core::executor::{BookkeepingVariable, OpcodeExecutor, Trace};
 use sot_core::opcode;
 use sot_core::opcode::{AtBreak, BranchTest, Movement, Next, Operand, Quiet};
 use sot_core::variable::VarId;
@@ -47,7 +47,7 @@ opcode! {
 }
 
 opcode! { BEGIN_FINALLY [3.8..3.9] (..) .moves(Movement::Counted { next: 1, jump: 1 }).quiet(Quiet::Always) => |cx, _| {
-    let normal_entry = cx.produce(Rc::new(BookkeepingVariable::NormalEntry));
+    let normal_entry = cx.trace.produce(Rc::new(BookkeepingVariable::NormalEntry));
     cx.stack.push(normal_entry);
     Ok(Next::Continue)
 } }
@@ -80,8 +80,8 @@ fn raise(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<()> {
 /// The class that an `assert` raises, whatever the name `AssertionError` is bound to.
 fn assertion_error(cx: &mut OpcodeExecutor<'_>) -> VarId {
     let class = cx.py.get_type::<PyAssertionError>().into_any();
-    let tracker = cx.trackers.constant(class.clone().unbind());
-    cx.wrap(&class, tracker)
+    let tracker = cx.trace.trackers.constant(class.clone().unbind());
+    cx.trace.wrap(&class, tracker)
 }
 
 /// How a `finally` body of 3.8 was entered.
@@ -96,8 +96,8 @@ pub(crate) enum FinallyEntry {
 }
 
 /// Tells by the item on top of the stack how the `finally` body was entered.
-pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> FinallyEntry {
-    match cx.vars.as_kind::<BookkeepingVariable>(top).as_deref() {
+pub(crate) fn entry_of(trace: &Trace<'_>, top: VarId) -> FinallyEntry {
+    match trace.vars.as_kind::<BookkeepingVariable>(top).as_deref() {
         Some(BookkeepingVariable::ReturnAddress(label)) => FinallyEntry::Called(*label),
         Some(BookkeepingVariable::NormalEntry) => FinallyEntry::Normal,
         _ => FinallyEntry::Raised,
@@ -106,14 +106,14 @@ pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> FinallyEntry {
 
 fn call_finally(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let after = cx.stack.frame().pc;
-    let address = cx.produce(Rc::new(BookkeepingVariable::ReturnAddress(after)));
+    let address = cx.trace.produce(Rc::new(BookkeepingVariable::ReturnAddress(after)));
     cx.stack.push(address);
     op.jump().map(Next::Jump)
 }
 
 fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let top = cx.stack.pop()?;
-    match entry_of(cx, top) {
+    match entry_of(&cx.trace, top) {
         FinallyEntry::Normal => Ok(Next::Continue),
         FinallyEntry::Called(label) => Ok(Next::Jump(label)),
         FinallyEntry::Raised => {
@@ -127,7 +127,7 @@ fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
 fn pop_finally(cx: &mut OpcodeExecutor<'_>, has_result: u32) -> Flow<Next> {
     let result = if has_result != 0 { Some(cx.stack.pop()?) } else { None };
     let top = cx.stack.pop()?;
-    if entry_of(cx, top) == FinallyEntry::Raised {
+    if entry_of(&cx.trace, top) == FinallyEntry::Raised {
         let [_traceback, _exception] = cx.stack.pop_array()?;
         cx.stack.leave_handler()?;
     }

@@ -71,9 +71,9 @@ fn formatting(
     value: VarId,
     specification: Option<VarId>,
 ) -> Flow<Option<(VarId, CallArgs)>> {
-    let is_text = if cx.is_open_number(value) {
-        cx.vars.get(value).python_type(cx).is(cx.py.get_type::<PyString>())
-    } else if cx.is_open(value) {
+    let is_text = if cx.trace.is_open_number(value) {
+        cx.trace.vars.get(value).python_type(&cx.trace).is(cx.py.get_type::<PyString>())
+    } else if cx.trace.is_open(value) {
         false
     } else {
         cx.known(value)?.is_some_and(|value| value.is_exact_instance_of::<PyString>())
@@ -86,7 +86,7 @@ fn formatting(
 }
 
 fn build_string(cx: &mut OpcodeExecutor<'_>, parts: &[VarId]) -> Flow<VarId> {
-    let mut text = cx.string("");
+    let mut text = cx.trace.string("");
     for &part in parts {
         text = append(cx, text, part)?;
     }
@@ -99,7 +99,7 @@ fn append(cx: &mut OpcodeExecutor<'_>, text: VarId, part: VarId) -> Flow<VarId> 
         return Ok(longer);
     }
     match (cx.known_str(text)?, cx.known_str(part)?) {
-        (Some(text), Some(part)) => Ok(cx.string(&(text + &part))),
+        (Some(text), Some(part)) => Ok(cx.trace.string(&(text + &part))),
         _ => Err(Unwind::break_graph(
             ReasonId::UnsupportedOperation,
             "a formatted string with a part that is not known while tracing",

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyFunction;
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{OpcodeExecutor, Trace};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Quiet};
 use sot_core::variable::VarId;
@@ -41,25 +41,25 @@ pub fn make_function(cx: &mut OpcodeExecutor<'_>, code: VarId, name: Option<VarI
 
 /// Names a callable as error messages about its arguments do, without parentheses. `None` if only CPython knows the
 /// name.
-pub type Naming = fn(&OpcodeExecutor<'_>, VarId) -> Option<String>;
+pub type Naming = fn(&Trace<'_>, VarId) -> Option<String>;
 
 /// `module.Class.method`
-pub fn qualified_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> Option<String> {
-    let name = function_attribute(cx, callable, "__qualname__")?;
-    Some(match function_attribute(cx, callable, "__module__") {
+pub fn qualified_name(trace: &Trace<'_>, callable: VarId) -> Option<String> {
+    let name = function_attribute(trace, callable, "__qualname__")?;
+    Some(match function_attribute(trace, callable, "__module__") {
         Some(module) => format!("{module}.{name}"),
         None => name,
     })
 }
 
 /// `method`
-pub(crate) fn short_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> Option<String> {
-    function_attribute(cx, callable, "__name__")
+pub(crate) fn short_name(trace: &Trace<'_>, callable: VarId) -> Option<String> {
+    function_attribute(trace, callable, "__name__")
 }
 
-fn function_attribute(cx: &OpcodeExecutor<'_>, callable: VarId, name: &str) -> Option<String> {
-    let payload = cx.vars.get(callable);
-    let object = payload.object()?.bind(cx.py);
+fn function_attribute(trace: &Trace<'_>, callable: VarId, name: &str) -> Option<String> {
+    let payload = trace.vars.get(callable);
+    let object = payload.object()?.bind(trace.py);
     let is_function = object.is_exact_instance_of::<PyFunction>();
     is_function.then(|| object.getattr(name).ok()?.extract::<String>().ok()).flatten()
 }

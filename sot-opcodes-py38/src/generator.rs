@@ -53,7 +53,7 @@ pub fn send(cx: &mut OpcodeExecutor<'_>, iterator: VarId, sent: VarId) -> Flow<R
     if matches!(cx.see(iterator)?.form(), Form::Object | Form::Instance) {
         return Err(refuse("the result of `yield from` an iterator of C code"));
     }
-    Ok(Resumed::Returned(cx.none()))
+    Ok(Resumed::Returned(cx.trace.none()))
 }
 
 fn refuse(what: &str) -> Unwind {

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::executor::{Name, OpcodeExecutor, Trace};
 use sot_core::opcode;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Form, VarId};
@@ -63,7 +63,7 @@ fn require_names(cx: &mut OpcodeExecutor<'_>, module: VarId, names: VarId, full:
         let name: Name = Rc::from(cx.known_str(name)?.ok_or_else(|| not_loaded(full))?);
         let real = cx.see(module)?;
         if real.object().is_some_and(|module| !module.bind(cx.py).hasattr(&*name).unwrap_or(true)) {
-            load(cx, &format!("{full}.{name}"))?;
+            load(&cx.trace, &format!("{full}.{name}"))?;
         }
         if cx.find_attr(module, &name)?.is_none() && submodule(cx, module, &name)?.is_none() {
             require_missing(cx, module, &name, full)?;
@@ -152,40 +152,42 @@ fn loaded_or_missing(cx: &mut OpcodeExecutor<'_>, full: &str) -> Flow<VarId> {
 /// Returns the module from `sys.modules`, guarded, because another module may be there at the next call.
 fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?.cast_into::<PyDict>().map_err(PyErr::from)?;
-    if let Some(dict) = cx.identities.of(modules.as_any()).filter(|dict| cx.vars.get(*dict).form() != Form::Lazy) {
+    if let Some(dict) =
+        cx.trace.identities.of(modules.as_any()).filter(|dict| cx.trace.vars.get(*dict).form() != Form::Lazy)
+    {
         // The program itself has used `sys.modules`, and may have changed it.
-        let key = cx.string(name);
+        let key = cx.trace.string(name);
         let is_there = cx.contains(dict, key, false)?;
         let module = if cx.truth(is_there)? { cx.get_item(dict, key)? } else { return Err(not_loaded(name)) };
         let is_none = cx.known(module)?.is_some_and(|module| module.is_none());
         return if is_none { Err(not_loaded(name)) } else { Ok(module) };
     }
-    load(cx, name)?;
+    load(&cx.trace, name)?;
     let module = modules.get_item(name)?.filter(|module| !module.is_none()).ok_or_else(|| not_loaded(name))?;
-    let of = cx.trackers.constant(modules.into_any().unbind());
-    let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::from(name)) });
+    let of = cx.trace.trackers.constant(modules.into_any().unbind());
+    let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Str(Rc::from(name)) });
     // The entry has to exist, and must not be `None`: if it is missing at a later call, the program's import loads the
     // module, and if it is `None`, the import raises, whatever is done with the module.
-    cx.guards.require(tracker);
-    let module = cx.wrap(&module, tracker);
+    cx.trace.guards.require(tracker);
+    let module = cx.trace.wrap(&module, tracker);
     cx.see(module)?;
     Ok(module)
 }
 
 /// Loads a module of the standard library, unless its code could observe writes of the trace that have not been made
 /// yet.
-fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
-    let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
-    let looked_at = cx.identities.of(&modules).is_some_and(|modules| cx.vars.get(modules).form() != Form::Lazy);
-    if looked_at || !cx.effects.is_empty() || modules.contains(name)? || !is_of_standard_library(cx.py, name) {
+fn load(trace: &Trace<'_>, name: &str) -> Flow<()> {
+    let modules = cpython::import(trace.py, "sys")?.getattr("modules")?;
+    let looked_at = trace.identities.of(&modules).is_some_and(|modules| trace.vars.get(modules).form() != Form::Lazy);
+    if looked_at || !trace.effects.is_empty() || modules.contains(name)? || !is_of_standard_library(trace.py, name) {
         return Ok(());
     }
-    if !has_own_finders(cx)? {
+    if !has_own_finders(trace)? {
         // An error is ignored here, because the program's own import will raise it.
-        let _ = cx.py.import(name);
+        let _ = trace.py.import(name);
         return Ok(());
     }
-    if cx.awaits_filling() {
+    if trace.awaits_filling() {
         let text = format!("the module '{name}' is not loaded yet, and finders of the program see its import");
         return Err(Unwind::fallback(ReasonId::CacheNotFilled, text));
     }
@@ -195,13 +197,13 @@ fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
 /// True if `sys.meta_path` has finders of the program's own. They run its code at each import, which may look at what
 /// the function has done before, and change what it reads next. Finders of installed packages, such as those that
 /// setuptools puts there for every program, only look for files.
-fn has_own_finders(cx: &OpcodeExecutor<'_>) -> PyResult<bool> {
-    let machinery = cpython::import(cx.py, "importlib.machinery")?;
+fn has_own_finders(trace: &Trace<'_>) -> PyResult<bool> {
+    let machinery = cpython::import(trace.py, "importlib.machinery")?;
     let names = ["BuiltinImporter", "FrozenImporter", "PathFinder"];
     let of_cpython = names.into_iter().map(|name| machinery.getattr(name)).collect::<PyResult<Vec<_>>>()?;
-    for finder in cpython::import(cx.py, "sys")?.getattr("meta_path")?.try_iter()? {
+    for finder in cpython::import(trace.py, "sys")?.getattr("meta_path")?.try_iter()? {
         let finder = finder?;
-        if !of_cpython.iter().any(|it| it.is(&finder)) && !is_of_library(cx, &finder).unwrap_or(false) {
+        if !of_cpython.iter().any(|it| it.is(&finder)) && !is_of_library(trace, &finder).unwrap_or(false) {
             return Ok(true);
         }
     }
@@ -209,11 +211,11 @@ fn has_own_finders(cx: &OpcodeExecutor<'_>) -> PyResult<bool> {
 }
 
 /// True if the class of a finder, or the class that is the finder, is defined in a library.
-fn is_of_library(cx: &OpcodeExecutor<'_>, finder: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_of_library(trace: &Trace<'_>, finder: &Bound<'_, PyAny>) -> PyResult<bool> {
     let class = finder.cast::<PyType>().cloned().unwrap_or_else(|_| finder.get_type());
-    let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
+    let modules = cpython::import(trace.py, "sys")?.getattr("modules")?;
     let module = modules.get_item(class.getattr("__module__")?)?;
-    Ok(cx.runtime.is_library(&module.getattr("__file__")?.extract::<String>()?))
+    Ok(trace.runtime.is_library(&module.getattr("__file__")?.extract::<String>()?))
 }
 
 /// True if a module belongs to the standard library.

@@ -18,23 +18,23 @@ use crate::call::names_in;
 opcode! { GET_LEN [3.10..3.14] (subject -- same, length) => |cx, _| cx.len(subject).map(|length| [subject, length]) }
 opcode! {
     MATCH_MAPPING [3.10..3.14] (subject -- same, matches)
-        => |cx, _| type_has(cx, subject, IS_MAPPING).map(|matches| [subject, cx.boolean(matches)])
+        => |cx, _| type_has(cx, subject, IS_MAPPING).map(|matches| [subject, cx.trace.boolean(matches)])
 }
 opcode! {
     MATCH_SEQUENCE [3.10..3.14] (subject -- same, matches)
-        => |cx, _| type_has(cx, subject, IS_SEQUENCE).map(|matches| [subject, cx.boolean(matches)])
+        => |cx, _| type_has(cx, subject, IS_SEQUENCE).map(|matches| [subject, cx.trace.boolean(matches)])
 }
 opcode! {
     MATCH_KEYS [3.10..3.11] (subject, keys -- same, same_keys, values, matches)
         => |cx, _| match_keys(cx, subject, keys).map(|found| {
-            let matches = cx.boolean(found.is_some());
-            [subject, keys, found.unwrap_or_else(|| cx.none()), matches]
+            let matches = cx.trace.boolean(found.is_some());
+            [subject, keys, found.unwrap_or_else(|| cx.trace.none()), matches]
         })
 }
 opcode! {
     MATCH_CLASS [3.10..3.11] (subject, class, names -- found, matches)
         => |cx, op| match_class(cx, subject, class, op.arg, names, "type").map(|found| {
-            [found.unwrap_or(subject), cx.boolean(found.is_some())]
+            [found.unwrap_or(subject), cx.trace.boolean(found.is_some())]
         })
 }
 opcode! {
@@ -79,7 +79,7 @@ pub fn match_keys(cx: &mut OpcodeExecutor<'_>, subject: VarId, keys: VarId) -> F
         }
         values.push(cx.get_item(subject, key)?);
     }
-    Ok(Some(cx.tuple(values)))
+    Ok(Some(cx.trace.tuple(values)))
 }
 
 fn refuse_duplicate(cx: &mut OpcodeExecutor<'_>, before: &[VarId], key: VarId) -> Flow<()> {
@@ -140,7 +140,7 @@ pub fn match_class(
             None => return Ok(None),
         }
     }
-    Ok(Some(cx.tuple(found)))
+    Ok(Some(cx.trace.tuple(found)))
 }
 
 fn note_name(cx: &mut OpcodeExecutor<'_>, ty: &Bound<'_, PyType>, seen: &mut Vec<Name>, name: Name) -> Flow<()> {
@@ -195,7 +195,7 @@ fn positional_names(
 fn match_args(cx: &mut OpcodeExecutor<'_>, class: VarId, ty: &Bound<'_, PyType>) -> Flow<Option<VarId>> {
     let name = Rc::from("__match_args__");
     let ty = ty.clone().unbind().into_bound(cx.py).into_any();
-    let of = cx.vars.tracker(class);
+    let of = cx.trace.vars.tracker(class);
     match object_model::lookup_in_type(cx, &ty, of, &name)? {
         Some(_) => cx.find_attr(class, &name),
         None => Ok(None),

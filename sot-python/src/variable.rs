@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -25,8 +25,8 @@ struct TranslatedVariable {
 impl TranslatedVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let target = object.cast::<Translated>().map_err(PyErr::from)?.borrow().target(cx.py)?;
-        let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__wrapped__".into() });
-        let target = cx.wrap(&target, tracker);
+        let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: "__wrapped__".into() });
+        let target = cx.trace.wrap(&target, tracker);
         Ok(Rc::new(TranslatedVariable { object: object.clone().unbind(), target }))
     }
 }
@@ -36,12 +36,12 @@ impl Variable for TranslatedVariable {
         "translated"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("TranslatedVariable({})", cx.text(self.target))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("TranslatedVariable({})", trace.text(self.target))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -54,12 +54,12 @@ impl Variable for TranslatedVariable {
 
     /// A translated function binds to an instance; other translated callables do not.
     fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, instance: VarId) -> Flow<Option<VarId>> {
-        let target = cx.see(self.target)?.python_type(cx);
+        let target = cx.see(self.target)?.python_type(&cx.trace);
         if !target.is(cx.py.get_type::<pyo3::types::PyFunction>()) {
             return Ok(Some(this));
         }
         let method = (cx.runtime.factories.method)(this, instance);
-        Ok(Some(cx.produce(method)))
+        Ok(Some(cx.trace.produce(method)))
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyComplex, PyString};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::guard::Test;
 use sot_core::tracker::repr;
 use sot_core::variable::Rebuild;
@@ -36,12 +36,12 @@ impl Variable for ConstantVariable {
         "constant"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.value.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.value.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ConstantVariable({})", repr(cx.py, &self.value))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("ConstantVariable({})", repr(trace.py, &self.value))
     }
 
     fn constant(&self) -> Option<&Py<PyAny>> {
@@ -50,7 +50,7 @@ impl Variable for ConstantVariable {
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let value = self.value.clone_ref(cx.py);
-        cx.guards.add(cx.vars.tracker(this), Test::Equals(value));
+        cx.trace.guards.add(cx.trace.vars.tracker(this), Test::Equals(value));
         Ok(())
     }
 
@@ -64,7 +64,7 @@ impl Variable for ConstantVariable {
         let value = self.value.bind(cx.py).clone();
         if cx.runtime.backend.constants().is_constant(&value) {
             if let Some(found) = value.getattr_opt(&**name)?.filter(|found| cx.runtime.is_constant(found)) {
-                return Ok(Some(cx.constant(found.unbind())));
+                return Ok(Some(cx.trace.constant(found.unbind())));
             }
         }
         object_model::get_attr(cx, this, name)
@@ -89,7 +89,7 @@ impl Variable for ConstantVariable {
         match value.try_iter() {
             Ok(items) => {
                 let items = items.collect::<PyResult<Vec<_>>>()?;
-                Ok(Some(items.into_iter().map(|item| cx.constant(item.unbind())).collect()))
+                Ok(Some(items.into_iter().map(|item| cx.trace.constant(item.unbind())).collect()))
             }
             Err(error) => Err(cx.raise(error)),
         }
@@ -101,7 +101,7 @@ impl Variable for ConstantVariable {
             return Ok(SequenceIterator::over(cx, this));
         }
         let items = self.items(cx, this)?.unwrap_or_default();
-        let items = cx.tuple(items);
+        let items = cx.trace.tuple(items);
         cx.iter(items)
     }
 
@@ -142,7 +142,7 @@ impl Variable for ConstantVariable {
             }
             let value = self.value.bind(cx.py);
             if cx.type_of(other)?.is(value.get_type()) {
-                let text = format!("{} {} an unknown {}", self.text(cx), op.symbol(), cx.type_name(other)?);
+                let text = format!("{} {} an unknown {}", self.text(&cx.trace), op.symbol(), cx.type_name(other)?);
                 return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
             }
             return Ok(None);

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, Globals, Name, OpcodeExecutor};
+use sot_core::executor::{CallArgs, Globals, Name, OpcodeExecutor, Trace};
 use sot_core::variable::{Form, VarId, Variable};
 
 sot_core::variable_kind! { "globals" }
@@ -40,7 +40,7 @@ impl GlobalsVariable {
     /// Calls a method of the dict. Methods that look at all entries break the graph.
     pub fn call_method(&self, cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
         match (name, &args.positional[..]) {
-            ("get", &[_, key]) => Ok(self.find(cx, key)?.unwrap_or_else(|| cx.none())),
+            ("get", &[_, key]) => Ok(self.find(cx, key)?.unwrap_or_else(|| cx.trace.none())),
             ("get", &[_, key, default]) => Ok(self.find(cx, key)?.unwrap_or(default)),
             ("__getitem__", &[this, key]) => self.get_item(cx, this, key),
             ("__contains__", &[this, key]) => self.contains(cx, this, key),
@@ -66,12 +66,12 @@ impl Variable for GlobalsVariable {
         Form::Globals
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PyDict>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<PyDict>().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("GlobalsVariable({})", cx.trackers.text(cx.py, self.globals.tracker))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("GlobalsVariable({})", trace.trackers.text(trace.py, self.globals.tracker))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -90,7 +90,7 @@ impl Variable for GlobalsVariable {
 
     fn set_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId, value: VarId) -> Flow<()> {
         let name = name_of(cx, key)?;
-        cx.effects.set_global(cx.py, &self.globals, &name, Some(value));
+        cx.trace.effects.set_global(cx.py, &self.globals, &name, Some(value));
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl Variable for GlobalsVariable {
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
         let found = self.find(cx, item)?.is_some();
-        Ok(cx.boolean(found))
+        Ok(cx.trace.boolean(found))
     }
 
     fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use sot_core::builtin;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CompareOp, OpcodeExecutor};
+use sot_core::executor::{CompareOp, OpcodeExecutor, Trace};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
@@ -18,16 +18,16 @@ sot_core::variable_kind! { "id" }
 builtin! { ID = "id" => |cx, args| {
     let [object] = args.exactly(cx, "id")?;
     cx.see(object)?;
-    Ok(cx.produce(Rc::new(IdVariable { object, what: DerivedNumber::Id })))
+    Ok(cx.trace.produce(Rc::new(IdVariable { object, what: DerivedNumber::Id })))
 } }
 
 builtin! { GET_IDENT = "_thread:get_ident" => |cx, args| {
     let [] = args.exactly(cx, "get_ident")?;
     // The function object stands for the running thread, as a trace runs in one thread only.
     let function = library(cx.py, "_thread", "get_ident")?.into_bound(cx.py);
-    let tracker = cx.trackers.constant(function.clone().unbind());
-    let object = cx.wrap(&function, tracker);
-    Ok(cx.produce(Rc::new(IdVariable { object, what: DerivedNumber::Thread })))
+    let tracker = cx.trace.trackers.constant(function.clone().unbind());
+    let object = cx.trace.wrap(&function, tracker);
+    Ok(cx.trace.produce(Rc::new(IdVariable { object, what: DerivedNumber::Thread })))
 } }
 
 builtin! { HASH = "object.__hash__" => |cx, args| {
@@ -35,7 +35,7 @@ builtin! { HASH = "object.__hash__" => |cx, args| {
     if cx.known(object)?.is_some() {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__hash__() of a constant"));
     }
-    Ok(cx.produce(Rc::new(IdVariable { object, what: DerivedNumber::Hash })))
+    Ok(cx.trace.produce(Rc::new(IdVariable { object, what: DerivedNumber::Hash })))
 } }
 
 /// The number that is derived from an identity.
@@ -78,12 +78,12 @@ impl Variable for IdVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PyInt>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<PyInt>().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("IdVariable({})", cx.text(self.object))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("IdVariable({})", trace.text(self.object))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -119,8 +119,8 @@ impl Variable for IdVariable {
         }
         let same = cx.is_same(self.object, other.object)?;
         match op {
-            CompareOp::Equal => Ok(Some(cx.boolean(same))),
-            CompareOp::NotEqual => Ok(Some(cx.boolean(!same))),
+            CompareOp::Equal => Ok(Some(cx.trace.boolean(same))),
+            CompareOp::NotEqual => Ok(Some(cx.trace.boolean(!same))),
             _ => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "the order of two id()s")),
         }
     }

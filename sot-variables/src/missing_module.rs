@@ -65,7 +65,7 @@ sot_core::builtin! { FIND_SPEC = "importlib._bootstrap:_find_spec" => |cx, args|
     let name = cx.known_str(name)?.ok_or_else(|| refuse("a module of an unknown name"))?;
     let path = if cx.known(path)?.is_some_and(|path| path.is_none()) { None } else { Some(path) };
     if is_not_loaded(cx, &name)? && is_found_nowhere(cx, &name, path)? {
-        return Ok(cx.none());
+        return Ok(cx.trace.none());
     }
     let text = format!("the search for '{name}'");
     Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
@@ -93,7 +93,7 @@ sot_core::builtin! { IMPORT = "__import__" => |cx, args| {
 fn by_name(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let sys = sys(cx)?;
     let modules = cx.get_attr(sys, &"modules".into())?;
-    let key = cx.string(name);
+    let key = cx.trace.string(name);
     let found = cx.contains(modules, key, false)?;
     if cx.truth(found)? {
         let module = cx.get_item(modules, key)?;
@@ -119,17 +119,19 @@ fn by_name(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
 fn is_not_loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
     let Ok(modules) = modules.cast_into_exact::<PyDict>() else { return Ok(false) };
-    if let Some(dict) = cx.identities.of(modules.as_any()).filter(|dict| cx.vars.get(*dict).form() != Form::Lazy) {
+    if let Some(dict) =
+        cx.trace.identities.of(modules.as_any()).filter(|dict| cx.trace.vars.get(*dict).form() != Form::Lazy)
+    {
         // The program itself has looked into `sys.modules`, and may have changed it.
-        let key = cx.string(name);
+        let key = cx.trace.string(name);
         let found = cx.contains(dict, key, false)?;
         return Ok(!cx.truth(found)?);
     }
     if modules.contains(name)? {
         return Ok(false);
     }
-    let of = cx.trackers.constant(modules.into_any().unbind());
-    cx.guards.add(of, Test::LacksKey(Key::Str(name.into())));
+    let of = cx.trace.trackers.constant(modules.into_any().unbind());
+    cx.trace.guards.add(of, Test::LacksKey(Key::Str(name.into())));
     Ok(true)
 }
 
@@ -144,8 +146,8 @@ pub fn error(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<Unwind> {
 
 fn sys(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let sys = cpython::import(cx.py, "sys")?.into_any();
-    let tracker = cx.trackers.constant(sys.clone().unbind());
-    Ok(cx.wrap(&sys, tracker))
+    let tracker = cx.trace.trackers.constant(sys.clone().unbind());
+    Ok(cx.trace.wrap(&sys, tracker))
 }
 
 fn is_list(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
@@ -190,7 +192,7 @@ fn finds_nothing(
         return Ok(object.call_method1("find_spec", (name, path))?.is_none());
     }
     let Some(test) = MissingModuleTest::find(object, name, places)? else { return Ok(false) };
-    cx.guards.add_state(Box::new(test));
+    cx.trace.guards.add_state(Box::new(test));
     Ok(true)
 }
 
@@ -201,7 +203,7 @@ fn finds_nothing_in_the_trace(
     name: &str,
     path: Option<VarId>,
 ) -> Flow<bool> {
-    let (text, none) = (cx.string(name), cx.none());
+    let (text, none) = (cx.trace.string(name), cx.trace.none());
     match cx.call_method(finder, "find_spec", &[text, path.unwrap_or(none), none]) {
         Ok(found) => Ok(cx.known(found)?.is_some_and(|found| found.is_none())),
         // CPython's traceback would have frames of `importlib`.

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyString};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, Globals, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, Globals, Name, OpcodeExecutor, Trace};
 use sot_core::guard::Test;
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{Form, VarId, Variable};
@@ -28,10 +28,10 @@ impl ModuleVariable {
     }
 
     /// Breaks the graph for data descriptors such as `__class__`, which are not entries of the module's dict.
-    fn refuse_descriptor(&self, cx: &OpcodeExecutor<'_>, name: &Name) -> Flow<()> {
-        let found = cpython::type_lookup(&cx.py.get_type::<PyModule>(), &PyString::intern(cx.py, name));
+    fn refuse_descriptor(&self, trace: &Trace<'_>, name: &Name) -> Flow<()> {
+        let found = cpython::type_lookup(&trace.py.get_type::<PyModule>(), &PyString::intern(trace.py, name));
         if found.is_some_and(|found| cpython::is_data_descriptor(&found)) {
-            let text = format!("attribute '{name}' of {}, which is computed", self.text(cx));
+            let text = format!("attribute '{name}' of {}, which is computed", self.text(trace));
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
         }
         Ok(())
@@ -49,7 +49,7 @@ impl ModuleVariable {
         if is_usual && object_model::lookup(cx, this, name)?.is_none() {
             return Ok(());
         }
-        let text = format!("attribute '{name}' of {}, whose class has a say in it", self.text(cx));
+        let text = format!("attribute '{name}' of {}, whose class has a say in it", self.text(&cx.trace));
         Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
     }
 }
@@ -67,12 +67,12 @@ impl Variable for ModuleVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        let dict = cpython::instance_dict(self.object.bind(cx.py));
+    fn text(&self, trace: &Trace<'_>) -> String {
+        let dict = cpython::instance_dict(self.object.bind(trace.py));
         let name = dict.and_then(|dict| dict.get_item("__name__").ok()?).and_then(|name| name.extract::<String>().ok());
         format!("ModuleVariable({})", name.as_deref().unwrap_or("?"))
     }
@@ -83,45 +83,45 @@ impl Variable for ModuleVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let module = self.object.bind(cx.py).clone();
-        let of = cx.vars.tracker(this);
-        let is_dict = &**name == "__dict__" && cx.trackers.is_loadable(of);
+        let of = cx.trace.vars.tracker(this);
+        let is_dict = &**name == "__dict__" && cx.trace.trackers.is_loadable(of);
         if let Some(names) = cpython::instance_dict(&module).filter(|_| is_dict) {
-            if cx.effects.binds_globals(names.as_unbound()) {
+            if cx.trace.effects.binds_globals(names.as_unbound()) {
                 let text = "the __dict__ of a module whose variables are written";
                 return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
             }
-            let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
-            cx.guards.require(tracker);
-            return Ok(Some(cx.wrap(&names, tracker)));
+            let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+            cx.trace.guards.require(tracker);
+            return Ok(Some(cx.trace.wrap(&names, tracker)));
         }
-        self.refuse_descriptor(cx, name)?;
+        self.refuse_descriptor(&cx.trace, name)?;
         if !module.is_exact_instance_of::<PyModule>() {
             self.refuse_what_the_class_says(cx, this, name)?;
         }
         let dict = cpython::instance_dict(&module);
-        if let Some(written) = dict.as_ref().and_then(|dict| cx.effects.global(dict.as_unbound(), name)) {
+        if let Some(written) = dict.as_ref().and_then(|dict| cx.trace.effects.global(dict.as_unbound(), name)) {
             return Ok(written);
         }
         if let Some(dict) = &dict {
             cx.refuse_written_names(dict)?;
         }
         if let Some(value) = dict.as_ref().and_then(|dict| dict.get_item(&**name).ok().flatten()) {
-            let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
-            cx.guards.require(tracker);
-            return Ok(Some(cx.wrap(&value, tracker)));
+            let tracker = cx.trace.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
+            cx.trace.guards.require(tracker);
+            return Ok(Some(cx.trace.wrap(&value, tracker)));
         }
         let class = module.get_type();
         if dict.is_none_or(|dict| dict.contains("__getattr__").unwrap_or(true))
             || cpython::type_lookup(&class, &PyString::intern(cx.py, name)).is_some()
             || !class.is(cx.py.get_type::<PyModule>())
         {
-            let text = format!("attribute '{name}' of {}, which is computed", self.text(cx));
+            let text = format!("attribute '{name}' of {}, which is computed", self.text(&cx.trace));
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
         }
-        if cx.trackers.is_sourced(of) {
-            cx.guards.add(of, Test::LacksAttribute(Rc::clone(name)));
+        if cx.trace.trackers.is_sourced(of) {
+            cx.trace.guards.add(of, Test::LacksAttribute(Rc::clone(name)));
             // The function that computes missing attributes may come later.
-            cx.guards.add(of, Test::LacksAttribute(Rc::from("__getattr__")));
+            cx.trace.guards.add(of, Test::LacksAttribute(Rc::from("__getattr__")));
         }
         Ok(None)
     }
@@ -131,7 +131,7 @@ impl Variable for ModuleVariable {
         let refuse = || {
             Unwind::break_graph(
                 ReasonId::UnsupportedMutation,
-                format!("writing attribute '{name}' of {}, whose class may intercept the write", self.text(cx)),
+                format!("writing attribute '{name}' of {}, whose class may intercept the write", self.text(&cx.trace)),
             )
         };
         if !module.is_exact_instance_of::<PyModule>() {
@@ -139,13 +139,13 @@ impl Variable for ModuleVariable {
         }
         let globals = cx.stack.frame().globals.dict.bind(cx.py).clone();
         if cx.runtime.backend.own_code().calls_by_name(&module, name, &globals) {
-            let text = format!("replacing {name} of {}", self.text(cx));
+            let text = format!("replacing {name} of {}", self.text(&cx.trace));
             return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
         }
-        self.refuse_descriptor(cx, name)?;
+        self.refuse_descriptor(&cx.trace, name)?;
         let dict = cpython::instance_dict(&module).ok_or_else(refuse)?;
         // If the trace also holds the dict as an ordinary dict variable, that variable would miss the write.
-        if cx.identities.of(dict.as_any()).is_some_and(|met| cx.vars.get(met).form() != Form::Globals) {
+        if cx.trace.identities.of(dict.as_any()).is_some_and(|met| cx.trace.vars.get(met).form() != Form::Globals) {
             return Err(refuse());
         }
         if value.is_none() && self.get_attr(cx, this, name)?.is_none() {
@@ -153,10 +153,10 @@ impl Variable for ModuleVariable {
             let empty = PyModule::new(cx.py, "empty")?;
             return empty.delattr(&**name).map_err(|error| cx.raise(error));
         }
-        let of = cx.vars.tracker(this);
+        let of = cx.trace.vars.tracker(this);
         object_model::guard_identity(cx, &module, of);
-        let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__dict__".into() });
-        cx.effects.set_global(cx.py, &Globals { dict: dict.unbind(), tracker }, name, value);
+        let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: "__dict__".into() });
+        cx.trace.effects.set_global(cx.py, &Globals { dict: dict.unbind(), tracker }, name, value);
         Ok(())
     }
 }

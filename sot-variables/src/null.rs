@@ -2,7 +2,7 @@
 //! kind.
 
 use pyo3::prelude::*;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::Trace;
 use sot_core::variable::Variable;
 
 sot_core::variable_kind! { "null" }
@@ -19,11 +19,11 @@ impl Variable for NullVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.None().into_bound(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.None().into_bound(trace.py).get_type().into_any()
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         "NullVariable".to_owned()
     }
 }

@@ -11,7 +11,7 @@ use sot_core::builtin;
 use sot_core::bytecode::Op;
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
@@ -70,22 +70,23 @@ fn refer(cx: &mut OpcodeExecutor<'_>, referent: VarId) -> Flow<VarId> {
     if class.is_none() && (payload.form() != Form::Instance || payload.object().is_some()) {
         return Err(refuse("weakref.ref() of an object made outside the function"));
     }
-    if !payload.python_type(cx).getattr("__weakrefoffset__")?.is_truthy()? {
+    if !payload.python_type(&cx.trace).getattr("__weakrefoffset__")?.is_truthy()? {
         return Err(refuse("weakref.ref() of an object without a place for it"));
     }
     let object = class.map(|class| PyWeakrefReference::new(&class)).transpose()?.map(Bound::into_any);
-    if let Some(object) = object.as_ref().filter(|_| cx.trackers.is_loadable(cx.vars.tracker(referent))) {
-        let tracker = cx.trackers.constant(object.clone().unbind());
-        return Ok(cx.wrap(object, tracker));
+    if let Some(object) = object.as_ref().filter(|_| cx.trace.trackers.is_loadable(cx.trace.vars.tracker(referent))) {
+        let tracker = cx.trace.trackers.constant(object.clone().unbind());
+        return Ok(cx.trace.wrap(object, tracker));
     }
-    let made =
-        |id: &VarId| cx.vars.as_kind::<WeakReferenceVariable>(*id).is_some_and(|made| made.referent == Some(referent));
-    let known = cx.vars.iter().map(|(id, _)| id).find(made);
+    let made = |id: &VarId| {
+        cx.trace.vars.as_kind::<WeakReferenceVariable>(*id).is_some_and(|made| made.referent == Some(referent))
+    };
+    let known = cx.trace.vars.iter().map(|(id, _)| id).find(made);
     if let Some(known) = known {
         return Ok(known);
     }
     let object = object.map(Bound::unbind);
-    let reference = cx.produce(Rc::new(WeakReferenceVariable { referent: Some(referent), object }));
+    let reference = cx.trace.produce(Rc::new(WeakReferenceVariable { referent: Some(referent), object }));
     cx.note_step(reference);
     Ok(reference)
 }
@@ -105,15 +106,15 @@ impl Variable for WeakReferenceVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         match &self.object {
-            Some(object) => object.bind(cx.py).get_type().into_any(),
-            None => cx.py.get_type::<PyWeakrefReference>().into_any(),
+            Some(object) => object.bind(trace.py).get_type().into_any(),
+            None => trace.py.get_type::<PyWeakrefReference>().into_any(),
         }
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("WeakReferenceVariable({})", self.referent.map_or_else(String::new, |referent| cx.text(referent)))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("WeakReferenceVariable({})", self.referent.map_or_else(String::new, |referent| trace.text(referent)))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -135,7 +136,7 @@ impl Variable for WeakReferenceVariable {
         if let Some(class) = self.referent.filter(|_| self.object.is_some()) {
             return emit_call(cg, |py| library(py, "weakref", "ref"), [class]);
         }
-        Err(cg.cx().plan_to_make(this, "outlives the graph"))
+        Err(cg.plan_to_make(this, "outlives the graph"))
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
@@ -147,7 +148,7 @@ impl Variable for WeakReferenceVariable {
         for referent in [one, another] {
             if cx.known(referent)?.is_some_and(|referent| referent.is_none()) {
                 let same = cx.is_same(this, other)?;
-                return Ok(Some(cx.boolean(same == (op == CompareOp::Equal))));
+                return Ok(Some(cx.trace.boolean(same == (op == CompareOp::Equal))));
             }
         }
         cx.compare(op, one, another).map(Some)
@@ -167,20 +168,20 @@ impl Variable for WeakReferenceVariable {
         let object = self.object.as_ref().ok_or_else(|| refuse("a weak reference to nothing"))?;
         let reference = object.bind(cx.py).cast::<PyWeakrefReference>().map_err(PyErr::from)?;
         let referent = reference.upgrade();
-        let tracker = cx.vars.tracker(this);
-        if cx.trackers.is_sourced(tracker) {
+        let tracker = cx.trace.vars.tracker(this);
+        if cx.trace.trackers.is_sourced(tracker) {
             let test = ReferentTest { referent: referent.as_ref().map(Identity::of) };
-            cx.guards.add(tracker, Test::Object(Box::new(test)));
+            cx.trace.guards.add(tracker, Test::Object(Box::new(test)));
         }
         match referent {
-            None => Ok(cx.none()),
+            None => Ok(cx.trace.none()),
             Some(referent) => {
-                let met = cx.identities.of(&referent);
+                let met = cx.trace.identities.of(&referent);
                 if !referent.is_instance_of::<PyType>() && !cx.is_certainly_alive(met)? {
                     return Err(refuse("a weak reference to what may be dead"));
                 }
-                let tracker = cx.found_tracker(&referent);
-                Ok(cx.wrap(&referent, tracker))
+                let tracker = cx.trace.found_tracker(&referent);
+                Ok(cx.trace.wrap(&referent, tracker))
             }
         }
     }
@@ -216,8 +217,8 @@ builtin! { WEAK_KEYS = "weakref:WeakKeyDictionary" => |cx, args| {
         return Err(refuse("weakref.WeakKeyDictionary() of other items"));
     }
     let dict = DictVariable::from_keywords(cx, Vec::new())?;
-    let dict = cx.produce(dict);
-    Ok(cx.produce(Rc::new(WeakKeyDictVariable { dict })))
+    let dict = cx.trace.produce(dict);
+    Ok(cx.trace.produce(Rc::new(WeakKeyDictVariable { dict })))
 } }
 
 /// Calls a method of a `WeakKeyDictionary`: `clear` of a dict that was made in the trace, or `[]` of the cache that
@@ -235,8 +236,8 @@ pub(crate) fn call_method<'py>(
     }
     if let ("clear", [cleared]) = (method, &args.positional[..]) {
         let Some(made) = cx.see_as::<WeakKeyDictVariable>(*cleared)? else { return Ok(None) };
-        let (clear, changed) = (cx.get_attr(made.dict, &Rc::from("clear"))?, cx.boolean(true));
-        cx.effects.set_attribute(*cleared, &Rc::from("_dirty_len"), Some(changed));
+        let (clear, changed) = (cx.get_attr(made.dict, &Rc::from("clear"))?, cx.trace.boolean(true));
+        cx.trace.effects.set_attribute(*cleared, &Rc::from("_dirty_len"), Some(changed));
         return cx.call(clear, &CallArgs::default()).map(Some);
     }
     let (cache, key, asks) = match (method, &args.positional[..]) {
@@ -244,7 +245,7 @@ pub(crate) fn call_method<'py>(
         ("__setitem__", [cache, key, _]) => (*cache, *key, false),
         _ => return Ok(None),
     };
-    let of = cx.trackers.get(cx.vars.tracker(cache));
+    let of = cx.trace.trackers.get(cx.trace.vars.tracker(cache));
     let is_cache =
         matches!(of, Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } if &**name == "_method_cache");
     let payload = cx.see(key)?;
@@ -254,10 +255,10 @@ pub(crate) fn call_method<'py>(
     }
     if !asks {
         let args = args.positional.clone();
-        cx.effects.record(Effect::Call { callable: this, args, keywords: Vec::new() });
-        return Ok(Some(cx.none()));
+        cx.trace.effects.record(Effect::Call { callable: this, args, keywords: Vec::new() });
+        return Ok(Some(cx.trace.none()));
     }
-    let kept = cx.effects.log().iter().rev().find_map(|effect| match effect {
+    let kept = cx.trace.effects.log().iter().rev().find_map(|effect| match effect {
         Effect::Call { callable, args, .. } => match args[..] {
             [into, of, value] if into == cache && of == key => Some((*callable, value)),
             _ => None,
@@ -265,7 +266,7 @@ pub(crate) fn call_method<'py>(
         _ => None,
     });
     let fills = |callable: VarId| {
-        let callable = cx.vars.get(callable);
+        let callable = cx.trace.vars.get(callable);
         let function = callable.object().and_then(|object| object.bind(cx.py).cast::<PyFunction>().ok());
         function.is_some_and(|function| matches!(method_of_weak_keys(function), Ok(Some("__setitem__"))))
     };
@@ -308,13 +309,13 @@ impl Variable for WeakKeyDictVariable {
         "weak_key_dict"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "weakref", "WeakKeyDictionary").map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let ty = library(trace.py, "weakref", "WeakKeyDictionary").map(|ty| ty.into_bound(trace.py));
+        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("WeakKeyDictVariable({})", cx.text(self.dict))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("WeakKeyDictVariable({})", trace.text(self.dict))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -332,7 +333,7 @@ impl Variable for WeakKeyDictVariable {
     }
 
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        let dict = cg.cx().vars.as_kind::<DictVariable>(self.dict);
+        let dict = cg.trace().vars.as_kind::<DictVariable>(self.dict);
         let entries = dict.iter().flat_map(|dict| &dict.entries).map(|entry| (entry.key.variable, entry.value));
         for (key, value) in entries.collect::<Vec<_>>() {
             cg.load(value)?;
@@ -375,10 +376,10 @@ pub(crate) fn dispatch<'py>(
         return Ok(None);
     };
     let names: Vec<String> = code.getattr("co_freevars")?.extract()?;
-    let of = cx.vars.tracker(this);
-    if cx.trackers.is_sourced(of) {
-        let part = cx.trackers.add(Tracker::Part { of, part: Part::Code });
-        cx.guards.add(part, Test::Is(Identity::of(code.as_any())));
+    let of = cx.trace.vars.tracker(this);
+    if cx.trace.trackers.is_sourced(of) {
+        let part = cx.trace.trackers.add(Tracker::Part { of, part: Part::Code });
+        cx.trace.guards.add(part, Test::Is(Identity::of(code.as_any())));
     }
     let cells = function::closure_of(cx, function, of);
     let mut variable = |name: &str| -> Flow<Option<VarId>> {
@@ -407,8 +408,8 @@ pub(crate) fn dispatch<'py>(
         return Ok(None);
     }
     for base in class.mro() {
-        let tracker = cx.trackers.constant(base.clone().unbind());
-        let base = cx.wrap(&base, tracker);
+        let tracker = cx.trace.trackers.constant(base.clone().unbind());
+        let base = cx.trace.wrap(&base, tracker);
         if cx.see_as::<ClassVariable>(base)?.is_some_and(|class| class.made().is_some()) {
             return Ok(None);
         }

@@ -79,7 +79,7 @@ sot_core::builtin! { override FIRST_LEN = "builtins:len" => |cx, args, next| {
     note("len: first");
     // What is before it decides what the others are given.
     let items = cx.unpack_all(args.positional[0])?;
-    let copy = cx.list(items);
+    let copy = cx.trace.list(items);
     next.call(cx, &CallArgs::positional(vec![copy]))
 } }
 
@@ -111,7 +111,7 @@ impl Observer for Watcher {
     }
 
     fn guard(&self, cx: &OpcodeExecutor<'_>, guard: &Guard) {
-        note(format!("guard: {}", guard.text(cx.py, &cx.trackers)));
+        note(format!("guard: {}", guard.text(cx.py, &cx.trace.trackers)));
     }
 
     fn ends(&self, _: &OpcodeExecutor<'_>, outcome: TranslationOutcome<'_>) {
@@ -239,7 +239,7 @@ fn an_override_of_an_opcode_needs_a_handler_and_a_range() {
 }
 
 fn cannot(cx: &mut OpcodeExecutor<'_>, _: &CallArgs) -> Flow<VarId> {
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 const fn builtin_override(path: &'static str, line: u32) -> BuiltinOverride {

@@ -20,7 +20,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use sot_core::backend::ObjectTest;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::executor::{Name, OpcodeExecutor, Trace};
 use sot_core::foreign::{Foreign, ForeignFetch};
 use sot_core::guard::{Guard, Identity, Test};
 use sot_core::ir::Statement;
@@ -144,7 +144,7 @@ fn meet(point: Point) -> Flow<Option<Fault>> {
 
 fn leave_a_mess(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     if meet(Point::Opcode)?.is_some() {
-        let none = cx.none();
+        let none = cx.trace.none();
         cx.stack.push(none);
     }
     Ok(())
@@ -169,11 +169,11 @@ sot_core::opcode! { override GET_ITER [3.8..3.14] => |cx, _, next| {
 sot_core::builtin! { override LEN = "len" => |cx, args, next| {
     match meet(Point::Builtin)? {
         None => next.call(cx, args),
-        Some(Fault::Misfits) => Ok(cx.string("many")),
+        Some(Fault::Misfits) => Ok(cx.trace.string("many")),
         Some(Fault::GoesInCircles) => {
             let len = cx.py.import("builtins")?.getattr("len")?;
-            let tracker = cx.trackers.constant(len.clone().unbind());
-            let len = cx.wrap(&len, tracker);
+            let tracker = cx.trace.trackers.constant(len.clone().unbind());
+            let len = cx.trace.wrap(&len, tracker);
             cx.call(len, args)
         }
         Some(_) => Err(cx.raise(PyValueError::new_err("of the program's, says the plug-in"))),
@@ -207,11 +207,11 @@ impl Variable for BagVariable {
         "faulty_bag"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         "BagVariable()".to_owned()
     }
 
@@ -220,9 +220,9 @@ impl Variable for BagVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let (tracker, ty) = (cx.vars.tracker(this), self.python_type(cx));
-        cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
-        cx.guards.add(tracker, Test::Object(Box::new(IsBag)));
+        let (tracker, ty) = (cx.trace.vars.tracker(this), self.python_type(&cx.trace));
+        cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
+        cx.trace.guards.add(tracker, Test::Object(Box::new(IsBag)));
         Ok(())
     }
 
@@ -237,10 +237,10 @@ impl Variable for BagVariable {
         let Some(value) = item(self.object.bind(cx.py), &fetch.key) else {
             return Err(cx.raise(PyKeyError::new_err(fetch.key)));
         };
-        let of = cx.vars.tracker(this);
-        let tracker: TrackerId = cx.trackers.add(Tracker::Foreign { of, how: Foreign(Arc::new(fetch)) });
+        let of = cx.trace.vars.tracker(this);
+        let tracker: TrackerId = cx.trace.trackers.add(Tracker::Foreign { of, how: Foreign(Arc::new(fetch)) });
         let value = value.unbind().into_bound(cx.py);
-        Ok(cx.wrap(&value, tracker))
+        Ok(cx.trace.wrap(&value, tracker))
     }
 }
 
@@ -392,11 +392,11 @@ impl Variable for JarVariable {
         "blind_jar"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         "JarVariable()".to_owned()
     }
 
@@ -405,9 +405,9 @@ impl Variable for JarVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let tracker = cx.vars.tracker(this);
+        let tracker = cx.trace.vars.tracker(this);
         if !JAR_IS_FETCHED.load(Ordering::Relaxed) {
-            cx.guards.add(tracker, Test::Object(Box::new(IsNever)));
+            cx.trace.guards.add(tracker, Test::Object(Box::new(IsNever)));
         }
         Ok(())
     }
@@ -415,9 +415,9 @@ impl Variable for JarVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let value = self.object.bind(cx.py).getattr(&**name)?;
         // This tracker is wrong: a jar has no items.
-        let tracker = Tracker::Item { of: cx.vars.tracker(this), key: Key::Str(name.clone()) };
-        let tracker = cx.trackers.add(tracker);
-        Ok(Some(cx.wrap(&value, tracker)))
+        let tracker = Tracker::Item { of: cx.trace.vars.tracker(this), key: Key::Str(name.clone()) };
+        let tracker = cx.trace.trackers.add(tracker);
+        Ok(Some(cx.trace.wrap(&value, tracker)))
     }
 }
 

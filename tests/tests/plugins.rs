@@ -16,7 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyTuple};
 use sot_core::builtin::{Builtin, BuiltinTable};
 use sot_core::error::{Flow, Reason, RegistrationError, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::opcode::{versions, Count, Description, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
 use sot_core::origin::RegistrationOrigin;
 use sot_core::runtime::Runtime;
@@ -121,7 +121,7 @@ sot_core::builtin! { INTERN = "sys:intern" => |cx, args| {
 sot_core::builtin! { INTERVAL = "sys:getswitchinterval" => |cx, args| {
     let [] = args.exactly(cx, "getswitchinterval")?;
     plugin_module(cx.py)?.getattr("meanwhile")?.call0()?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 sot_core::variable_kind! {
@@ -146,11 +146,11 @@ impl Variable for ConfigVariable {
         "plugin_config"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         "ConfigVariable()".to_owned()
     }
 
@@ -160,10 +160,10 @@ impl Variable for ConfigVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let value = self.object.bind(cx.py).clone().getattr(&**name)?;
-        let of = cx.vars.tracker(this);
-        let of = cx.trackers.add(Tracker::Attribute { of, name: "_data".into() });
-        let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
-        Ok(Some(cx.wrap(&value, tracker)))
+        let of = cx.trace.vars.tracker(this);
+        let of = cx.trace.trackers.add(Tracker::Attribute { of, name: "_data".into() });
+        let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
+        Ok(Some(cx.trace.wrap(&value, tracker)))
     }
 }
 

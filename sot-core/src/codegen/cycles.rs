@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::slots::LocalSlots;
 use super::CodeGen;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::machine::executor::OpcodeExecutor;
+use crate::machine::executor::Trace;
 use crate::machine::variable::{Form, VarId};
 use crate::side_effects::Effect;
 
@@ -96,14 +96,14 @@ impl Construction {
     }
 
     /// True if a value refers back to an object in progress.
-    fn leads_back(&mut self, cx: &OpcodeExecutor<'_>, slots: &LocalSlots, value: VarId) -> bool {
+    fn leads_back(&mut self, trace: &Trace<'_>, slots: &LocalSlots, value: VarId) -> bool {
         if self.in_progress.is_empty() {
             return false;
         }
-        let cycles = self.cycles.get_or_insert_with(|| find(cx));
+        let cycles = self.cycles.get_or_insert_with(|| find(trace));
         let Some(own) = cycles.get(&value) else { return false };
         let mut unmade = self.in_progress.iter().filter(|made| !slots.hold(**made)).peekable();
-        let refers = |made: &VarId| REFERRING.contains(&cx.vars.get(*made).form());
+        let refers = |made: &VarId| REFERRING.contains(&trace.vars.get(*made).form());
         unmade.clone().all(refers) && unmade.any(|made| cycles.get(made) == Some(own))
     }
 }
@@ -113,7 +113,7 @@ impl CodeGen<'_, '_> {
     /// that object exists.
     pub fn leaves_empty(&mut self, container: VarId) -> bool {
         let is_whole = self.construction.whole.contains(&container);
-        let empty = !is_whole && self.construction.leads_back(self.cx, &self.slots, container);
+        let empty = !is_whole && self.construction.leads_back(self.trace, &self.slots, container);
         if empty {
             self.construction.unfilled.push(Unfilled::Contents(container));
         }
@@ -122,7 +122,7 @@ impl CodeGen<'_, '_> {
 
     /// Sets the attributes of a new object, or postpones that if they refer back to an object in progress.
     pub(super) fn fill_attributes_in_time(&mut self, object: VarId) -> Flow<()> {
-        if self.construction.leads_back(self.cx, &self.slots, object) {
+        if self.construction.leads_back(self.trace, &self.slots, object) {
             self.construction.unfilled.push(Unfilled::Attributes(object));
             return Ok(());
         }
@@ -133,7 +133,7 @@ impl CodeGen<'_, '_> {
     pub(super) fn fill(&mut self) -> Flow<()> {
         while let Some(unfilled) = self.construction.next_unfilled() {
             match unfilled {
-                Unfilled::Contents(container) => self.cx.vars.get(container).restore_contents(self, container)?,
+                Unfilled::Contents(container) => self.trace.vars.get(container).restore_contents(self, container)?,
                 Unfilled::Attributes(object) => self.fill_attributes(object)?,
             }
         }
@@ -142,23 +142,23 @@ impl CodeGen<'_, '_> {
 }
 
 /// Returns the new values that are in a reference cycle, each with the number of its cycle.
-fn find(cx: &OpcodeExecutor<'_>) -> FxHashMap<VarId, usize> {
+fn find(trace: &Trace<'_>) -> FxHashMap<VarId, usize> {
     let mut attributes: FxHashMap<VarId, Vec<VarId>> = FxHashMap::default();
-    for effect in cx.effects.log() {
+    for effect in trace.effects.log() {
         if let Effect::Attribute { object, value: Some(value), .. } = effect {
             attributes.entry(*object).or_default().push(*value);
         }
     }
     let leads_to = |value: VarId| -> Vec<VarId> {
-        let tracker = cx.vars.tracker(value);
-        if cx.trackers.is_loadable(tracker) && !cx.trackers.is_made(tracker) {
+        let tracker = trace.vars.tracker(value);
+        if trace.trackers.is_loadable(tracker) && !trace.trackers.is_made(tracker) {
             return Vec::new();
         }
-        let mut values = cx.vars.get(value).children();
+        let mut values = trace.vars.get(value).children();
         values.extend(attributes.get(&value).into_iter().flatten());
         values
     };
-    let all: Vec<VarId> = cx.vars.iter().map(|(value, _)| value).collect();
+    let all: Vec<VarId> = trace.vars.iter().map(|(value, _)| value).collect();
     let mut components = Components::default();
     for value in all {
         components.visit(value, &leads_to);

@@ -16,7 +16,7 @@ use crate::resume::{Entry, ResumeKey, ResumeTarget};
 impl CodeGen<'_, '_> {
     /// Loads a generator that is suspended where the frame is.
     pub fn load_suspended(&mut self, frame: &Frame) -> Flow<()> {
-        let py = self.cx.py;
+        let py = self.trace.py;
         let saved = Checkpoint::of_suspended(frame);
         let source = ResumeSource::of(py, &saved.unit)?;
         let stack = self.layout(&saved, saved.stack.len());

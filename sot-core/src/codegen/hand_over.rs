@@ -55,17 +55,17 @@ pub(super) fn instruction_at(frame: &Checkpoint) -> Instruction {
 impl CodeGen<'_, '_> {
     /// The lowest `depth` items of a frame's stack, with the blocks and handlers that begin there.
     pub(super) fn layout(&self, frame: &Checkpoint, depth: usize) -> Vec<Item> {
-        layout::of_stack(self.cx, frame, depth)
+        layout::of_stack(self.trace, frame, depth)
     }
 
     /// The item of a value or NULL.
     pub(super) fn item(&self, variable: VarId) -> Item {
-        layout::item(self.cx, variable)
+        layout::item(self.trace, variable)
     }
 
     /// Calls the hand-over with cells, locals and stack of each frame, and returns its result.
     pub(super) fn hand_over(&mut self, of: &Break<'_, '_>, side: &BreakSide<'_>) -> Flow<()> {
-        let py = self.cx.py;
+        let py = self.trace.py;
         let frames = self.resumed_frames(of, side)?;
         let drives_itself = of.sources[0].drives_itself();
         let hand_over = frames[0].target.clone().hand_over(py, drives_itself)?;
@@ -116,7 +116,7 @@ impl CodeGen<'_, '_> {
         for local in locals {
             match local {
                 Some(local) => self.load(*local)?,
-                None => self.load_const(self.cx.py.None())?,
+                None => self.load_const(self.trace.py.None())?,
             }
         }
         Ok(())
@@ -185,8 +185,8 @@ impl CodeGen<'_, '_> {
                 entry,
                 drives_itself: level > 0,
             };
-            let code = source.resume_code(self.cx.py, &key, instruction_at(frame).position)?;
-            let code = code.bind(self.cx.py).cast::<PyCode>().map_err(PyErr::from)?.clone();
+            let code = source.resume_code(self.trace.py, &key, instruction_at(frame).position)?;
+            let code = code.bind(self.trace.py).cast::<PyCode>().map_err(PyErr::from)?.clone();
             let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
             let arguments = locals.len() + key.values();
             let address = code.as_ptr() as usize;
@@ -210,7 +210,7 @@ impl CodeGen<'_, '_> {
             frame.to_mut().blocks.pop();
         }
         let below =
-            claim.into_iter().flat_map(|claim| &claim.below).map(|below| layout::item_of(self.cx, &frame, *below));
+            claim.into_iter().flat_map(|claim| &claim.below).map(|below| layout::item_of(self.trace, &frame, *below));
         self.layout(&frame, frame.stack.len() - taken).into_iter().chain(below).collect()
     }
 
@@ -227,14 +227,14 @@ impl CodeGen<'_, '_> {
         }
         let captured = code.cellvars.iter().position(|cell| code.varnames.first() == Some(cell));
         if let (Some(cell), Some(None)) = (captured, locals.first()) {
-            locals[0] = self.cx.vars.get(frame.cells[cell]).children().first().copied();
+            locals[0] = self.trace.vars.get(frame.cells[cell]).children().first().copied();
         }
         locals
     }
 
     /// Cells that an inlined comprehension has cleared, and the variables it keeps in their slots.
     pub(super) fn hidden(&self, frame: &Checkpoint) -> (Vec<usize>, Vec<Option<VarId>>) {
-        let is_cleared = |cell: &usize| frame.cells[*cell] == self.cx.stack.null();
+        let is_cleared = |cell: &usize| frame.cells[*cell] == self.trace.null();
         let cleared: Vec<usize> = (0..frame.cells.len()).filter(is_cleared).collect();
         let value = |cell: &usize| frame.locals.get(frame.unit.code.deref_arg(*cell) as usize).copied().flatten();
         let hidden = cleared.iter().map(value).collect();
@@ -243,10 +243,10 @@ impl CodeGen<'_, '_> {
 
     /// Loads the cell, or an empty cell where the resume function does not use it.
     pub(super) fn load_cell(&mut self, cell: VarId) -> Flow<()> {
-        if cell != self.cx.stack.null() {
+        if cell != self.trace.null() {
             return self.load(cell);
         }
-        let make = cpython::import(self.cx.py, "types")?.getattr("CellType")?.unbind();
+        let make = cpython::import(self.trace.py, "types")?.getattr("CellType")?.unbind();
         self.call_bare(make)
     }
 
@@ -258,7 +258,7 @@ impl CodeGen<'_, '_> {
         for item in stack {
             match item {
                 Item::Value(value) if is_called && !self.has_own_call(*value) => {
-                    let callable = resume::own_callable(self.cx.py)?;
+                    let callable = resume::own_callable(self.trace.py)?;
                     self.begin_call(|cg| cg.load_const(callable))?;
                     self.load_value(*value)?;
                     self.end_call(1)?;
@@ -275,10 +275,10 @@ impl CodeGen<'_, '_> {
     /// True if the value is known to be callable by its own `__call__`.
     fn has_own_call(&self, value: Value) -> bool {
         let Value::Known(variable) = value else { return false };
-        let ty = self.cx.vars.get(variable).python_type(self.cx);
+        let ty = self.trace.vars.get(variable).python_type(self.trace);
         ty.cast::<PyType>().is_ok_and(|ty| {
-            let is_class = cpython::is_subtype(ty, &self.cx.py.get_type::<PyType>());
-            !is_class && cpython::type_lookup(ty, intern!(self.cx.py, "__call__")).is_some()
+            let is_class = cpython::is_subtype(ty, &self.trace.py.get_type::<PyType>());
+            !is_class && cpython::type_lookup(ty, intern!(self.trace.py, "__call__")).is_some()
         })
     }
 
@@ -294,7 +294,7 @@ impl CodeGen<'_, '_> {
     pub(super) fn load_raised(&mut self, exception: Value) -> Flow<()> {
         let width = self.emitter.raised_width();
         if width > 1 {
-            let parts = resume::exception_parts(self.cx.py)?;
+            let parts = resume::exception_parts(self.trace.py)?;
             self.begin_call(|cg| cg.load_const(parts))?;
         }
         self.load_value(exception)?;
@@ -319,7 +319,7 @@ impl CodeGen<'_, '_> {
         for (start, end) in calls {
             self.emitter.handle_driven(start, end, handler);
         }
-        let trim = resume::trim_traceback(self.cx.py, 1)?;
+        let trim = resume::trim_traceback(self.trace.py, 1)?;
         self.emitter.raise_trimmed(trim)
     }
 }

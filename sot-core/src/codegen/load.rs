@@ -21,8 +21,8 @@ fn builtin(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
 impl CodeGen<'_, '_> {
     /// Loads an object's `__dict__` without calling a `__getattribute__` of the program's.
     pub fn load_instance_dict(&mut self, object: VarId) -> Flow<()> {
-        let py = self.cx.py;
-        let ty = self.cx.vars.get(object).python_type(self.cx);
+        let py = self.trace.py;
+        let ty = self.trace.vars.get(object).python_type(self.trace);
         if ty.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr) {
             self.load(object)?;
             return self.load_attr("__dict__");
@@ -34,8 +34,8 @@ impl CodeGen<'_, '_> {
 
     /// Loads the tracker's value.
     pub(super) fn load_tracker(&mut self, id: TrackerId) -> Flow<()> {
-        let py = self.cx.py;
-        match &*self.cx.trackers.share(id) {
+        let py = self.trace.py;
+        match &*self.trace.trackers.share(id) {
             Tracker::Local { slot, .. } => self.load_slot(*slot),
             Tracker::FreeCell { index, .. } => {
                 self.emitter.load_closure(self.root.code.cellvars.len() + *index as usize)
@@ -52,7 +52,7 @@ impl CodeGen<'_, '_> {
             Tracker::Constant(object) | Tracker::Registered(object) => self.load_const(object.0.clone_ref(py)),
             Tracker::GuardedKey(object) => self.load_key(object.0.bind(py)),
             Tracker::Attribute { of, name } | Tracker::Getattr { of, name }
-                if matches!(self.cx.trackers.get(*of), Tracker::AsBuiltinBase { .. }) =>
+                if matches!(self.trace.trackers.get(*of), Tracker::AsBuiltinBase { .. }) =>
             {
                 let name = PyString::intern(py, name).into_any().unbind();
                 self.call_on(readers::own_read(py)?, *of, [name])
@@ -125,7 +125,7 @@ impl CodeGen<'_, '_> {
 
     fn load_computed(&mut self, how: &Computation, of: &[TrackerId]) -> Flow<()> {
         if let Computation::Call(function) | Computation::Convert { function, .. } = how {
-            let function = function.0.clone_ref(self.cx.py);
+            let function = function.0.clone_ref(self.trace.py);
             self.begin_call(|cg| cg.load_const(function))?;
         }
         for &number in of {
@@ -158,13 +158,13 @@ impl CodeGen<'_, '_> {
 
     fn load_item(&mut self, of: TrackerId, key: &Key) -> Flow<()> {
         if let Key::Str(name) = key {
-            let is_found = match self.cx.trackers.get(of) {
+            let is_found = match self.trace.trackers.get(of) {
                 Tracker::Globals => true,
                 // A function of another module may have found the name in the builtins, while the frame's own globals
                 // define it.
                 Tracker::Builtins => {
-                    let globals = self.cx.trackers.find(&Tracker::Globals);
-                    let lacks = |globals| self.cx.guards.has(globals, Test::LacksKey(Key::Str(Rc::clone(name))));
+                    let globals = self.trace.trackers.find(&Tracker::Globals);
+                    let lacks = |globals| self.trace.guards.has(globals, Test::LacksKey(Key::Str(Rc::clone(name))));
                     globals.is_some_and(lacks)
                 }
                 _ => false,
@@ -173,9 +173,9 @@ impl CodeGen<'_, '_> {
                 return self.emitter.load_global(name);
             }
         }
-        let key = key.object(self.cx.py)?;
-        if matches!(self.cx.trackers.get(of), Tracker::AsBuiltinBase { .. }) {
-            let kept = readers::kept(self.cx.py)?;
+        let key = key.object(self.trace.py)?;
+        if matches!(self.trace.trackers.get(of), Tracker::AsBuiltinBase { .. }) {
+            let kept = readers::kept(self.trace.py)?;
             self.begin_call(|cg| cg.load_const(kept))?;
             self.load_tracker(of)?;
             self.load_key(&key)?;
@@ -197,7 +197,7 @@ impl CodeGen<'_, '_> {
     }
 
     fn load_cell_contents(&mut self, of: TrackerId) -> Flow<()> {
-        if let Tracker::FreeCell { index, .. } = self.cx.trackers.get(of) {
+        if let Tracker::FreeCell { index, .. } = self.trace.trackers.get(of) {
             let cell = self.root.code.cellvars.len() + *index as usize;
             return self.emitter.cell_op(Op::LOAD_DEREF, cell);
         }

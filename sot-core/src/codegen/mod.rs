@@ -22,10 +22,10 @@ use crate::bytecode::{BytecodeError, Op, Position};
 use crate::emit::Emitter;
 use crate::error::{Flow, Unwind};
 use crate::graph::StatementIR;
-use crate::machine::executor::{refuse_deep_values, BinaryOp, CallArgs, CodeUnit, OpcodeExecutor};
+use crate::machine::executor::{refuse_deep_values, BinaryOp, CallArgs, Checkpoints, CodeUnit, Trace};
 use crate::machine::variable::{Argument, VarId};
 use crate::resume::ResumeSource;
-use crate::trace::ReturnTrace;
+use crate::trace::{FinishedTrace, ReturnTrace};
 use crate::tracker::{Tracker, TrackerId};
 
 use cycles::Construction;
@@ -44,8 +44,10 @@ pub struct NewCode {
 
 /// The generator of new code for one frame.
 pub struct CodeGen<'a, 'py> {
-    /// The simulation that the code is written from.
-    pub cx: &'a OpcodeExecutor<'py>,
+    /// The trace that the code is written from.
+    pub trace: &'a Trace<'py>,
+    /// The states to which the next attempt goes back for what new code cannot make.
+    checkpoints: &'a Checkpoints,
     root: Rc<CodeUnit>,
     emitter: Emitter,
     slots: LocalSlots,
@@ -59,17 +61,19 @@ pub struct CodeGen<'a, 'py> {
 
 impl<'a, 'py> CodeGen<'a, 'py> {
     /// Creates a generator of new code for `root`.
-    pub fn new(cx: &'a OpcodeExecutor<'py>, root: Rc<CodeUnit>) -> Flow<Self> {
+    pub fn new(finished: &FinishedTrace<'a, 'py>, root: Rc<CodeUnit>) -> Flow<Self> {
+        let (trace, checkpoints) = (finished.trace, finished.checkpoints);
         let line = root.code.first_line;
-        let mut emitter = Emitter::new(cx.py, &root.code, Position::line(line));
+        let mut emitter = Emitter::new(trace.py, &root.code, Position::line(line));
         emitter.prologue(&root.code, false)?;
         // A signal handler may raise as soon as the frame begins. If the resumed frame begins within a `try`, the
         // program has to catch that exception.
-        let catches = cx.history.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
+        let catches = trace.is_resumed() && ResumeSource::of(trace.py, &root)?.may_catch(trace.py);
         let begun = if catches { Some(emitter.begin_first_try()?) } else { None };
         emitter.begin()?;
         Ok(CodeGen {
-            cx,
+            trace,
+            checkpoints,
             root,
             emitter,
             slots: LocalSlots::default(),
@@ -83,9 +87,9 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     /// Writes code that returns from the frame: graph, restored values, writes, return.
     pub fn compile_return(mut self, end: ReturnTrace<'_, 'py>) -> Flow<NewCode> {
         let (value, dying) = (end.value, end.dying);
-        let graphs = self.call_graph(end.trace.graph)?;
+        let graphs = self.call_graph(end.finished.graph)?;
         self.end_beginning()?;
-        if !self.cx.effects.is_empty() || !dying.is_empty() {
+        if !self.trace.effects.is_empty() || !dying.is_empty() {
             self.keep(value)?;
         }
         for &value in &dying {
@@ -110,20 +114,20 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             return self.emitter.load_closure(cell);
         }
         refuse_deep_values()?;
-        let tracker = self.cx.vars.tracker(variable);
-        let known = self.cx.trackers.is_made(tracker) && self.cx.vars.get(variable).constant().is_some();
-        if self.cx.trackers.is_loadable(tracker) && !known {
+        let tracker = self.trace.vars.tracker(variable);
+        let known = self.trace.trackers.is_made(tracker) && self.trace.vars.get(variable).constant().is_some();
+        if self.trace.trackers.is_loadable(tracker) && !known {
             self.load_tracker(tracker)?;
             // A getter implemented in C may return another object at each read, so the first one is kept.
-            if !matches!(self.cx.trackers.get(tracker), Tracker::Getattr { .. }) {
+            if !matches!(self.trace.trackers.get(tracker), Tracker::Getattr { .. }) {
                 return Ok(());
             }
             self.define(variable)?;
             return self.load(variable);
         }
-        let payload = self.cx.vars.get(variable);
+        let payload = self.trace.vars.get(variable);
         if let Some(constant) = payload.constant() {
-            let constant = constant.clone_ref(self.cx.py);
+            let constant = constant.clone_ref(self.trace.py);
             return self.load_const(constant);
         }
         self.construction.begin(variable)?;
@@ -153,7 +157,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     fn end_class(&mut self) -> Flow<()> {
         self.construction.end_class();
         while let Some(cell) = self.construction.next_open_cell() {
-            self.cx.vars.get(cell).restore_contents(self, cell)?;
+            self.trace.vars.get(cell).restore_contents(self, cell)?;
         }
         Ok(())
     }
@@ -205,8 +209,10 @@ impl<'a, 'py> CodeGen<'a, 'py> {
 
     /// Saves globals whose tracker leads through objects that may be written to.
     fn keep_globals(&mut self, tracker: TrackerId) -> Flow<()> {
-        let stable =
-            matches!(self.cx.trackers.get(tracker), Tracker::Globals | Tracker::Constant(_) | Tracker::Registered(_));
+        let stable = matches!(
+            self.trace.trackers.get(tracker),
+            Tracker::Globals | Tracker::Constant(_) | Tracker::Registered(_)
+        );
         if stable || self.slots.of_globals(tracker).is_some() {
             return Ok(());
         }
@@ -277,7 +283,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             return self.end_call(given);
         }
         let names: Vec<&str> = args.keywords.iter().map(|(name, _)| &**name).collect();
-        self.emitter.call_with_keywords(self.cx.py, given, &names)
+        self.emitter.call_with_keywords(self.trace.py, given, &names)
     }
 
     /// Writes one instruction with its plain operand.
@@ -296,7 +302,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     }
 
     fn assemble(self) -> Flow<Bound<'py, PyAny>> {
-        let py = self.cx.py;
+        let py = self.trace.py;
         let mut code = self.root.code.clone_ref(py);
         code.take_all_by_position();
         self.emitter.finish(&mut code);

@@ -13,7 +13,7 @@ use crate::bytecode::{stack_effect, Instruction, Op};
 use crate::cache::cache_of;
 use crate::emit::{null_first, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::machine::executor::{BreakPoint, Checkpoint, OpcodeExecutor};
+use crate::machine::executor::{BreakPoint, Checkpoint, Trace};
 use crate::machine::opcode::{self, Native};
 use crate::machine::variable::VarId;
 use crate::resume;
@@ -39,12 +39,12 @@ pub(super) struct FrameVariables {
 }
 
 /// The variables of each frame that an exception may leave; empty for the other frames.
-pub(super) fn shown(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<FrameVariables> {
+pub(super) fn shown(trace: &Trace<'_>, at: &BreakPoint) -> Vec<FrameVariables> {
     let of_frame = |frame: &Checkpoint| {
         let code = &frame.unit.code;
         let locals = code.varnames.iter().zip(&frame.locals).filter(|(name, _)| !code.cellvars.contains(name));
         let bound = locals.filter_map(|(name, value)| Some((name.clone(), (*value)?)));
-        let (names, values) = bound.filter(|(_, value)| *value != cx.stack.null()).unzip();
+        let (names, values) = bound.filter(|(_, value)| *value != trace.null()).unzip();
         FrameVariables { names, values, cells: code.cellvars.iter().chain(&code.freevars).cloned().collect() }
     };
     let catching = catching(at).unwrap_or(0);
@@ -53,9 +53,9 @@ pub(super) fn shown(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<FrameVariab
 }
 
 impl<'a, 'py> NativeFrames<'a, 'py> {
-    pub(super) fn new(cx: &OpcodeExecutor<'py>, at: &'a BreakPoint) -> Self {
-        let shown = shown(cx, at);
-        NativeFrames { py: cx.py, null: cx.stack.null(), at, shown }
+    pub(super) fn new(trace: &Trace<'py>, at: &'a BreakPoint) -> Self {
+        let shown = shown(trace, at);
+        NativeFrames { py: trace.py, null: trace.null(), at, shown }
     }
 
     /// Codes of frames that run the instruction and return the items it leaves: a single item as it is, several as a

@@ -4,18 +4,26 @@ use pyo3::prelude::*;
 
 use super::CodeGen;
 use crate::bytecode::Op;
-use crate::error::Flow;
-use crate::machine::executor::{BinaryOp, CallArgs, Frame, OpcodeExecutor};
+use crate::error::{Flow, Unwind};
+use crate::machine::executor::{BinaryOp, CallArgs, Frame, Trace};
 use crate::machine::variable::{Argument, Rebuild, VarId};
 use crate::tracker::TrackerId;
 
 impl<'py> Rebuild<'py> for CodeGen<'_, 'py> {
     fn py(&self) -> Python<'py> {
-        self.cx.py
+        self.trace.py
     }
 
-    fn cx(&self) -> &OpcodeExecutor<'py> {
-        self.cx
+    fn trace(&self) -> &Trace<'py> {
+        self.trace
+    }
+
+    fn plan_to_make(&self, variable: VarId, why: &str) -> Unwind {
+        self.checkpoints.plan_to_make(self.trace, variable, why)
+    }
+
+    fn plan_to_raise(&self, exception: VarId) -> Unwind {
+        self.checkpoints.plan_to_raise(self.trace, exception)
     }
 
     fn load(&mut self, variable: VarId) -> Flow<()> {

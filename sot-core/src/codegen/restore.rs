@@ -45,7 +45,7 @@ impl CodeGen<'_, '_> {
             self.op(Op::STORE_FAST, last)?;
         }
         for temp in temps {
-            self.load_const(self.cx.py.None())?;
+            self.load_const(self.trace.py.None())?;
             self.op(Op::STORE_FAST, temp)?;
         }
         Ok(())
@@ -55,18 +55,20 @@ impl CodeGen<'_, '_> {
     pub(super) fn restore_effects(&mut self) -> Flow<()> {
         let outputs = std::mem::take(&mut self.outputs);
         let put_on_them = |cg: &Self| -> Vec<VarId> {
-            let values = outputs.iter().flat_map(|output| cg.cx.effects.attributes_of(*output));
+            let values = outputs.iter().flat_map(|output| cg.trace.effects.attributes_of(*output));
             values.map(|(_, value)| value).collect()
         };
-        for value in
-            put_on_them(self).into_iter().chain(trace::replayed_values(self.cx)).chain(trace::written_objects(self.cx))
+        for value in put_on_them(self)
+            .into_iter()
+            .chain(trace::replayed_values(self.trace))
+            .chain(trace::written_objects(self.trace))
         {
             self.keep(value)?;
         }
         for output in outputs {
             self.fill_attributes(output)?;
         }
-        let effects = self.cx.effects.log().to_vec();
+        let effects = self.trace.effects.log().to_vec();
         for effect in &effects {
             if let Effect::Global { globals, .. } = effect {
                 self.keep_globals(*globals)?;
@@ -75,14 +77,14 @@ impl CodeGen<'_, '_> {
         let mut restored = FxHashSet::default();
         for effect in effects {
             match effect {
-                Effect::Attribute { object, name, value } if trace::outlives(self.cx, object) => {
+                Effect::Attribute { object, name, value } if trace::outlives(self.trace, object) => {
                     self.restore_attribute(object, &name, value)?;
                 }
                 Effect::Global { globals, name, value } => self.restore_global(globals, &name, value)?,
                 Effect::Contents { container: changed } | Effect::Cell { cell: changed }
-                    if trace::outlives(self.cx, changed) && restored.insert(changed) =>
+                    if trace::outlives(self.trace, changed) && restored.insert(changed) =>
                 {
-                    let payload = self.cx.vars.get(changed);
+                    let payload = self.trace.vars.get(changed);
                     payload.restore_contents(self, changed)?;
                 }
                 Effect::Call { callable, args, keywords } => self.replay_call(callable, &args, &keywords)?,
@@ -94,7 +96,7 @@ impl CodeGen<'_, '_> {
 
     /// Sets the attributes of a new object, of any kind, as they are in the trace.
     pub(super) fn fill_attributes(&mut self, object: VarId) -> Flow<()> {
-        for (name, value) in self.cx.effects.attributes_of(object) {
+        for (name, value) in self.trace.effects.attributes_of(object) {
             self.restore_attribute(object, &name, Some(value))?;
         }
         Ok(())
@@ -103,11 +105,11 @@ impl CodeGen<'_, '_> {
     /// Writes an attribute where the program wrote it, directly or by a `__setattr__` of its own. The hook is not
     /// called again.
     fn restore_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
-        let py = self.cx.py;
+        let py = self.trace.py;
         if let Some(key) = key_of_entry(name) {
             return self.restore_entry(object, key, value);
         }
-        let ty = self.cx.vars.get(object).python_type(self.cx);
+        let ty = self.trace.vars.get(object).python_type(self.trace);
         let Ok(ty) = ty.cast::<PyType>() else { return self.store_attr(object, name, value.map(Argument::from)) };
         let in_c = |found: &Bound<'_, PyAny>| {
             ["member_descriptor", "getset_descriptor"].contains(&&*cpython::type_name(&found.get_type()))
@@ -131,7 +133,7 @@ impl CodeGen<'_, '_> {
     fn restore_entry(&mut self, object: VarId, key: &str, value: Option<VarId>) -> Flow<()> {
         value.map_or(Ok(()), |value| self.load(value))?;
         self.load_instance_dict(object)?;
-        self.load_const(PyString::intern(self.cx.py, key).into_any().unbind())?;
+        self.load_const(PyString::intern(self.trace.py, key).into_any().unbind())?;
         self.op(if value.is_some() { Op::STORE_SUBSCR } else { Op::DELETE_SUBSCR }, 0)
     }
 
@@ -139,12 +141,12 @@ impl CodeGen<'_, '_> {
         if let Some(value) = value {
             self.load(value)?;
         }
-        if *self.cx.trackers.get(globals) == Tracker::Globals {
+        if *self.trace.trackers.get(globals) == Tracker::Globals {
             let index = self.emitter.name(name);
             return self.op(if value.is_some() { Op::STORE_GLOBAL } else { Op::DELETE_GLOBAL }, index);
         }
         self.load_globals(globals)?;
-        let key = pyo3::types::PyString::new(self.cx.py, name).into_any().unbind();
+        let key = pyo3::types::PyString::new(self.trace.py, name).into_any().unbind();
         self.load_const(key)?;
         self.op(if value.is_some() { Op::STORE_SUBSCR } else { Op::DELETE_SUBSCR }, 0)
     }

@@ -60,7 +60,7 @@ impl CodeGen<'_, '_> {
     /// Writes the handler of the graph's call, or of the whole range in which nothing of the frame has happened.
     pub(super) fn handle_graph_error(&mut self) -> Flow<()> {
         let Some(graph_call) = self.ranges.graph_call else { return Ok(()) };
-        let (py, code) = (self.cx.py, &self.root.code);
+        let (py, code) = (self.trace.py, &self.root.code);
         let object = self.root.object.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
         let (own, free, arguments) = (code.cellvars.len(), code.freevars.len(), code.total_args());
         let cells: Vec<Option<usize>> =

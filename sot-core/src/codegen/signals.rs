@@ -10,14 +10,14 @@ use crate::resume;
 impl CodeGen<'_, '_> {
     /// Defers signal handlers from here on.
     pub(super) fn hold_signals(&mut self) -> Flow<()> {
-        let hold = resume::hold_signals(self.cx.py)?;
+        let hold = resume::hold_signals(self.trace.py)?;
         self.call_bare(hold)?;
         self.op(Op::POP_TOP, 0)
     }
 
     /// Runs the deferred signal handlers.
     pub(super) fn release_signals(&mut self) -> Flow<()> {
-        let release = resume::release_signals(self.cx.py)?;
+        let release = resume::release_signals(self.trace.py)?;
         self.call_bare(release)?;
         self.op(Op::POP_TOP, 0)
     }

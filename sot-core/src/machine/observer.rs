@@ -40,7 +40,7 @@ pub trait Observer: Sync {
         let _ = (cx, statement);
     }
 
-    /// A guard was added; `guard.text(cx.py, &cx.trackers)` is its text.
+    /// A guard was added; `guard.text(cx.py, &cx.trace.trackers)` is its text.
     fn guard(&self, cx: &OpcodeExecutor<'_>, guard: &Guard) {
         let _ = (cx, guard);
     }
@@ -137,14 +137,15 @@ pub(crate) fn ends(cx: &mut OpcodeExecutor<'_>, outcome: TranslationOutcome<'_>)
 
 fn tell(cx: &mut OpcodeExecutor<'_>) {
     let told = cx.observed.told;
-    let statements = cx.graph.ir.statements.get(told.statements..).unwrap_or_default();
+    let statements = cx.trace.graph.ir.statements.get(told.statements..).unwrap_or_default();
     for statement in statements {
         each(cx, |observer| observer.statement(cx, statement));
     }
-    for guard in cx.guards.since(told.guards) {
+    for guard in cx.trace.guards.since(told.guards) {
         each(cx, |observer| observer.guard(cx, guard));
     }
-    cx.observed.told = ObserverProgress { statements: cx.graph.ir.statements.len(), guards: cx.guards.len() };
+    cx.observed.told =
+        ObserverProgress { statements: cx.trace.graph.ir.statements.len(), guards: cx.trace.guards.len() };
 }
 
 fn each(cx: &OpcodeExecutor<'_>, tell: impl Fn(&dyn Observer)) {

@@ -2,7 +2,7 @@
 //! between them.
 
 use crate::bytecode::{Instruction, Label, Op, Opcodes};
-use crate::machine::executor::{BookkeepingVariable, Checkpoint, OpcodeExecutor};
+use crate::machine::executor::{BookkeepingVariable, Checkpoint, Trace};
 use crate::machine::opcode;
 use crate::machine::variable::VarId;
 
@@ -33,7 +33,7 @@ pub enum Item {
 }
 
 /// The lowest `depth` items of a frame's stack, with the blocks and handlers that begin there.
-pub(crate) fn of_stack(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, depth: usize) -> Vec<Item> {
+pub(crate) fn of_stack(trace: &Trace<'_>, frame: &Checkpoint, depth: usize) -> Vec<Item> {
     let mut items = Vec::new();
     let mut blocks = frame.blocks.iter().peekable();
     let mut handled = frame.handled.iter().peekable();
@@ -55,7 +55,7 @@ pub(crate) fn of_stack(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, depth: usize
             return items;
         }
         if width == 0 {
-            items.push(item_of(cx, frame, frame.stack[at]));
+            items.push(item_of(trace, frame, frame.stack[at]));
             width = 1;
         }
         at += width;
@@ -63,19 +63,19 @@ pub(crate) fn of_stack(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, depth: usize
 }
 
 /// Number of items on a frame's stack that the instruction may touch.
-pub(crate) fn consumed(cx: &OpcodeExecutor<'_>, instruction: &Instruction, frame: &Checkpoint) -> usize {
+pub(crate) fn consumed(trace: &Trace<'_>, instruction: &Instruction, frame: &Checkpoint) -> usize {
     let stack = &frame.stack;
     // Below the topmost NULL is an unfinished call, and below a block are the items for its handler: no other
     // instruction reaches these.
-    let above_null = stack.iter().rev().position(|item| *item == cx.stack.null()).unwrap_or(stack.len());
+    let above_null = stack.iter().rev().position(|item| *item == trace.null()).unwrap_or(stack.len());
     let above_block = frame.blocks.last().map_or(stack.len(), |block| stack.len() - block.base().min(stack.len()));
     let declared = opcode::describe(instruction.opcode).reached(instruction.arg).map(|items| items as usize);
     declared.unwrap_or(above_null.min(above_block)).min(stack.len())
 }
 
 /// The item of a value or NULL.
-pub(crate) fn item(cx: &OpcodeExecutor<'_>, variable: VarId) -> Item {
-    if variable == cx.stack.null() {
+pub(crate) fn item(trace: &Trace<'_>, variable: VarId) -> Item {
+    if variable == trace.null() {
         Item::Null
     } else {
         Item::Value(Value::Known(variable))
@@ -83,17 +83,17 @@ pub(crate) fn item(cx: &OpcodeExecutor<'_>, variable: VarId) -> Item {
 }
 
 /// The item of a variable on a frame's stack.
-pub(crate) fn item_of(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, variable: VarId) -> Item {
-    match cx.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
+pub(crate) fn item_of(trace: &Trace<'_>, frame: &Checkpoint, variable: VarId) -> Item {
+    match trace.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
         Some(BookkeepingVariable::NormalEntry) => Item::NormalEntry,
-        Some(BookkeepingVariable::ReturnAddress(label)) => Item::ReturnTo(behind_jump(cx, frame, *label)),
-        _ => item(cx, variable),
+        Some(BookkeepingVariable::ReturnAddress(label)) => Item::ReturnTo(behind_jump(trace, frame, *label)),
+        _ => item(trace, variable),
     }
 }
 
 /// The address behind the jump at `label`. Resume functions return to a jump of their own, which leads there.
-fn behind_jump(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, label: Label) -> Label {
+fn behind_jump(trace: &Trace<'_>, frame: &Checkpoint, label: Label) -> Label {
     let instruction = frame.unit.code.instructions[label.index()];
-    let jumps = Opcodes::get(cx.py).is(instruction.opcode, Op::JUMP_ABSOLUTE);
+    let jumps = Opcodes::get(trace.py).is(instruction.opcode, Op::JUMP_ABSOLUTE);
     instruction.target.filter(|_| jumps).unwrap_or(label)
 }

@@ -51,15 +51,15 @@ impl BreakDetails {
     fn look_at_cleanup(&mut self, cx: &mut OpcodeExecutor<'_>, at: &BreakPoint) -> Flow<()> {
         let frame = at.innermost();
         let stack = &frame.stack;
-        let entry = stack.last().map(|&top| layout::item_of(cx, frame, top));
+        let entry = stack.last().map(|&top| layout::item_of(&cx.trace, frame, top));
         let raised = !matches!(entry, Some(Item::NormalEntry | Item::ReturnTo(_)));
         let exit = stack.len().checked_sub(if raised { 7 } else { 2 });
         let exit = exit.ok_or_else(|| cannot("a `with` without its manager"))?;
-        let mut told = [cx.none(); 3];
+        let mut told = [cx.trace.none(); 3];
         if raised {
             told.copy_from_slice(&stack[stack.len() - 3..]);
             told.reverse();
-            self.filler = Some(cx.produce(Rc::new(BookkeepingVariable::NormalEntry)));
+            self.filler = Some(cx.trace.produce(Rc::new(BookkeepingVariable::NormalEntry)));
         }
         self.exit = Some((stack[exit], told));
         Ok(())

@@ -12,26 +12,26 @@ use crate::machine::variable::{Death, Form, VarId, Variable};
 
 /// Returns the values that the program drops unless `results` hold them, and whose destruction is observable.
 fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
-    let runs = |(id, payload): (VarId, &Rc<dyn Variable>)| payload.runs_when_dropped(cx).then_some(id);
-    let observable: Vec<VarId> = cx.vars.iter().filter_map(runs).collect();
+    let runs = |(id, payload): (VarId, &Rc<dyn Variable>)| payload.runs_when_dropped(&cx.trace).then_some(id);
+    let observable: Vec<VarId> = cx.trace.vars.iter().filter_map(runs).collect();
     if observable.is_empty() {
         return Vec::new();
     }
-    let lasting = lasting_values(cx).into_iter().chain(results.iter().copied()).collect();
-    let living: FxHashSet<VarId> = reachable(cx, lasting).into_iter().collect();
+    let lasting = lasting_values(&cx.trace).into_iter().chain(results.iter().copied()).collect();
+    let living: FxHashSet<VarId> = reachable(&cx.trace, lasting).into_iter().collect();
     let mut deaths: Vec<(VarId, Death)> = Vec::new();
     for id in observable.into_iter().filter(|id| !living.contains(id)) {
-        let death = cx.vars.get(id).death(cx, id, &living);
+        let death = cx.trace.vars.get(id).death(cx, id, &living);
         if death != Death::Silent {
             deaths.push((id, death));
         }
     }
     if deaths.iter().all(|(_, death)| *death == Death::Refused) {
         // No code will ask for the tracebacks of the exceptions that they hold.
-        let held = reachable(cx, deaths.iter().map(|(id, _)| *id).collect());
+        let held = reachable(&cx.trace, deaths.iter().map(|(id, _)| *id).collect());
         for held in held.into_iter().filter(|held| !living.contains(held)) {
-            if cx.vars.get(held).form() == Form::Exception {
-                cx.raised.forget_step(held);
+            if cx.trace.vars.get(held).form() == Form::Exception {
+                cx.trace.raised.forget_step(held);
             }
         }
     }
@@ -52,8 +52,8 @@ fn given_away(cx: &mut OpcodeExecutor<'_>, result: VarId) -> Vec<VarId> {
     if watched.is_empty() {
         return watched;
     }
-    let lasting = lasting_values(cx).into_iter().chain([result]).collect();
-    let living: FxHashSet<VarId> = reachable(cx, lasting).into_iter().collect();
+    let lasting = lasting_values(&cx.trace).into_iter().chain([result]).collect();
+    let living: FxHashSet<VarId> = reachable(&cx.trace, lasting).into_iter().collect();
     watched.into_iter().filter(|value| !living.contains(value)).collect()
 }
 
@@ -65,7 +65,7 @@ pub(super) fn owners_of_dying_values(cx: &mut OpcodeExecutor<'_>, frame: &Frame,
     let variables = frame.locals.iter().flatten().chain(&frame.cells);
     let (mut dying, mut held): (Vec<VarId>, FxHashSet<VarId>) = Default::default();
     for &variable in variables {
-        let reachable = reachable(cx, vec![variable]);
+        let reachable = reachable(&cx.trace, vec![variable]);
         let observable = dropped.iter().chain(&given_away);
         let last: Vec<VarId> = observable.filter(|dropped| reachable.contains(dropped)).copied().collect();
         if !last.is_empty() && !dying.contains(&variable) {

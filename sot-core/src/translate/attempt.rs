@@ -14,7 +14,7 @@ use crate::error::{Flow, Forbidden, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::guard::Guards;
 use crate::log::{self, Channel};
 use crate::machine::executor::{
-    BreakPoint, CodeUnit, Effort, Exit, Frame, Handover, History, Learnt, OpcodeExecutor, ValuePolicy,
+    BreakPoint, CodeUnit, Effort, Exit, Frame, Handover, History, Learnt, OpcodeExecutor, Trace, ValuePolicy,
 };
 use crate::machine::observer::{self, TranslationOutcome};
 use crate::machine::opcode::OpcodeSet;
@@ -164,11 +164,11 @@ fn make_entry<'py>(
 ) -> PyResult<Attempt> {
     observer::begins(cx, unit);
     let result = simulate(cx, frame, unit);
-    if !cx.graph.has_met_tensors() {
+    if !cx.trace.graph.has_met_tensors() {
         cx.limits.note_steps_without_tensor();
     }
     cx.switches.undo()?;
-    if cx.graph.is_stale {
+    if cx.trace.graph.is_stale {
         return Ok(Attempt::Again(None));
     }
     match &result {
@@ -180,8 +180,8 @@ fn make_entry<'py>(
         _ => {}
     }
     progress::phase(cx.py, "compile");
-    let (simulated, building) = (start.at.elapsed(), cx.graph.building.time());
-    let has_no_work = cx.graph.is_empty() && !cx.graph.has_effects();
+    let (simulated, building) = (start.at.elapsed(), cx.trace.graph.building.time());
+    let has_no_work = cx.trace.graph.is_empty() && !cx.trace.graph.has_effects();
     let (result, reason) = write_code(cx, unit, result, wanted);
     if let Err(Unwind::Restart(plan)) = result {
         return Ok(Attempt::Again(plan));
@@ -191,13 +191,13 @@ fn make_entry<'py>(
         _ => Ok(None),
     };
     let result = left.transpose().unwrap_or(result);
-    let (new_code, reason) = settle(cx, result, reason)?;
+    let (new_code, reason) = settle(&cx.trace, result, reason)?;
     let steps = cx.limits.steps();
     let opcodes = if new_code.is_some() { cx.met.opcodes() } else { OpcodeSet::default() };
     cx.learnt.keep_rounds(cx.py);
-    cx.assume_distinct();
+    cx.trace.assume_distinct();
     let facts = TranslationFacts::new(unit, new_code.as_ref(), reason.as_ref());
-    report(cx, &facts);
+    report(&cx.trace, &facts);
     observer::ends(cx, outcome(new_code.as_ref(), reason.as_ref()));
     let mut collected = collect(cx, &facts);
     collected.began = start.clock;
@@ -264,9 +264,9 @@ fn write_code(
         Ok((value, left)) => (compile(cx, unit, value, &left, &name), None),
         Err(Unwind::BreakGraph(reason)) => (compile_to_break(cx, &reason, &name, wanted), Some(*reason)),
         Err(Unwind::Raise(exception))
-            if cx.graph.has_met_tensors() || cx.learnt.lacks_own_cell || always_compiles() =>
+            if cx.trace.graph.has_met_tensors() || cx.learnt.lacks_own_cell || always_compiles() =>
         {
-            (Err(cx.plan_to_raise(exception)), None)
+            (Err(cx.checkpoints.plan_to_raise(&cx.trace, exception)), None)
         }
         Err(unwind) => (Err(unwind), None),
     }
@@ -297,11 +297,11 @@ fn conclude(
     new_code: Option<NewCode>,
     reason: Option<Reason>,
 ) -> PyResult<Translation> {
-    let (guards, subjects) = std::mem::take(&mut cx.guards).compile(cx.py, &cx.trackers)?;
-    let refused = blind_plugins::refuse(cx, &guards, &subjects, frame)?;
+    let (guards, subjects) = std::mem::take(&mut cx.trace.guards).compile(cx.py, &cx.trace.trackers)?;
+    let refused = blind_plugins::refuse(&cx.trace, &guards, &subjects, frame)?;
     let (guards, new_code) = match refused {
         // No guards: all calls of the code are left to CPython.
-        Some(_) => (Guards::default().compile(cx.py, &cx.trackers)?.0, None),
+        Some(_) => (Guards::default().compile(cx.py, &cx.trace.trackers)?.0, None),
         None => (guards, new_code),
     };
     // Behind a break the new code makes the program's own calls, which are translated.
@@ -312,8 +312,8 @@ fn conclude(
     let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
         .having_met(cx.met.take_objects())
-        .replacing(comes_last && cx.history.policy == ValuePolicy::Generalize);
-    let (met_tensors, followed) = (cx.graph.has_met_tensors(), cx.met.followed());
+        .replacing(comes_last && cx.trace.history.policy == ValuePolicy::Generalize);
+    let (met_tensors, followed) = (cx.trace.graph.has_met_tensors(), cx.met.followed());
     Ok(Translation { entry, reason, refused, met_tensors, followed, collected: TranslationReport::default() })
 }
 
@@ -332,7 +332,7 @@ fn simulate<'py>(
     let root = root_frame(cx, fresh, unit)?;
     // Only a resume function's frame may own the last reference to an argument; the caller holds those of other
     // frames.
-    if cx.history.is_resumed {
+    if cx.trace.history.is_resumed {
         for (slot, value) in root.locals.iter().enumerate() {
             if let (Some(value), Some(object)) = (*value, fresh.arg(slot)) {
                 cx.watch_argument(value, &object)?;
@@ -354,15 +354,15 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
         cx.met.object(function.as_any());
         // The tracker is a constant, not the way by which the program may reach the function: what is assumed of the
         // function there is guarded.
-        let tracker = cx.trackers.constant(function.clone().unbind().into_any());
+        let tracker = cx.trace.trackers.constant(function.clone().unbind().into_any());
         let payload = (cx.runtime.factories.object)(function.unbind().into_any());
-        frame.function = Some(cx.vars.add(payload, tracker));
+        frame.function = Some(cx.trace.vars.add(payload, tracker));
     }
     for slot in 0..unit.code.total_args() {
         if let Some(object) = fresh.arg(slot) {
             let name = Rc::clone(&unit.varnames[slot]);
-            let tracker = cx.trackers.add(Tracker::Local { slot: slot as u32, name });
-            frame.locals[slot] = Some(cx.wrap(&object, tracker));
+            let tracker = cx.trace.trackers.add(Tracker::Local { slot: slot as u32, name });
+            frame.locals[slot] = Some(cx.trace.wrap(&object, tracker));
         }
     }
     let mut closure = Vec::new();
@@ -370,19 +370,19 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
         let cell = fresh.closure(index).ok_or_else(|| {
             Unwind::fallback(ReasonId::UnsupportedFrame, format!("the cell of free variable '{name}' is not there"))
         })?;
-        let tracker = cx.trackers.add(Tracker::FreeCell { index: index as u32, name: name.as_str().into() });
-        closure.push(cx.wrap(&cell, tracker));
+        let tracker = cx.trace.trackers.add(Tracker::FreeCell { index: index as u32, name: name.as_str().into() });
+        closure.push(cx.trace.wrap(&cell, tracker));
     }
-    cx.make_cells(&mut frame, &closure);
+    cx.trace.make_cells(&mut frame, &closure);
     Ok(frame)
 }
 
 fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, left: &Frame, name: &str) -> Flow<NewCode> {
-    if cx.graph.is_empty() && !always_compiles() {
+    if cx.trace.graph.is_empty() && !always_compiles() {
         return Err(nothing_to_compile("no tensor work"));
     }
     let end = trace::end_at_return(cx, value, left, name)?;
-    let new_code = CodeGen::new(end.trace.cx, Rc::clone(unit))?.compile_return(end)?;
+    let new_code = CodeGen::new(&end.finished, Rc::clone(unit))?.compile_return(end)?;
     if new_code.graphs.is_empty() && !always_compiles() {
         return Err(nothing_to_compile("no tensor leaves the frame"));
     }
@@ -397,16 +397,17 @@ fn nothing_to_compile(why: &str) -> Unwind {
 
 /// Returns the new code or the reason for which there is none. An error is a bug of the tracer.
 fn settle(
-    cx: &OpcodeExecutor<'_>,
+    trace: &Trace<'_>,
     result: Flow<NewCode>,
     broke: Option<Reason>,
 ) -> PyResult<(Option<NewCode>, Option<Reason>)> {
     match result {
         Ok(new_code) => Ok((Some(new_code), broke)),
         Err(Unwind::BreakGraph(reason) | Unwind::Fallback(reason)) => Ok((None, Some(*reason))),
-        Err(Unwind::Raise(exception)) => {
-            Ok((None, Some(Reason::new(ReasonId::Raises, format!("the function raises {}", cx.class_name(exception))))))
-        }
+        Err(Unwind::Raise(exception)) => Ok((
+            None,
+            Some(Reason::new(ReasonId::Raises, format!("the function raises {}", trace.class_name(exception)))),
+        )),
         Err(Unwind::Internal(error)) => Err(*error),
         Err(Unwind::Restart(_)) => Err(pyo3::exceptions::PyRuntimeError::new_err("a restart was asked for too late")),
     }
@@ -414,10 +415,10 @@ fn settle(
 
 /// Writes new code up to the break, if there is anything to compile around it.
 fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wanted: bool) -> Flow<NewCode> {
-    if !wanted && !cx.graph.has_met_tensors() {
+    if !wanted && !cx.trace.graph.has_met_tensors() {
         return Err(Unwind::Fallback(Box::new(at.reason.clone())));
     }
     let sources = at.frames.iter().map(|frame| ResumeSource::of(cx.py, &frame.unit)).collect::<PyResult<Vec<_>>>()?;
     let end = trace::end_at_break(cx, at, &sources, name)?;
-    CodeGen::new(end.trace.cx, Rc::clone(&at.root().unit))?.compile_break(end)
+    CodeGen::new(&end.finished, Rc::clone(&at.root().unit))?.compile_break(end)
 }

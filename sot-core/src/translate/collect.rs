@@ -11,7 +11,7 @@ use crate::cpython;
 use crate::error::ReasonId;
 use crate::graph::StatementIR;
 use crate::guard::FrameView;
-use crate::machine::executor::{CodeUnit, OpcodeExecutor};
+use crate::machine::executor::{CodeUnit, OpcodeExecutor, Trace};
 use crate::report::{
     self, CodeReport, CountsUses, FailedGuard, GraphReport, GuardReport, ReasonReport, ResumeReport, TrackerReport,
     TranslationReport,
@@ -47,8 +47,8 @@ pub(super) fn collect(cx: &mut OpcodeExecutor<'_>, facts: &TranslationFacts<'_>)
         instructions: cx.limits.steps(),
         statements: graphs.iter().map(StatementIR::operations).sum(),
         graph_count: graphs.len(),
-        guard_count: cx.guards.len(),
-        earlier: cx.history.translations,
+        guard_count: cx.trace.guards.len(),
+        earlier: cx.trace.history.translations,
         reason: facts.reason.as_ref().map(ReasonReport::from),
         ..TranslationReport::default()
     };
@@ -94,27 +94,27 @@ fn add_details(collected: &mut TranslationReport, cx: &mut OpcodeExecutor<'_>, f
     let Some(mut source) = cx.observed.source.take() else { return };
     collected.registrations = std::mem::take(&mut source.registrations);
     (collected.functions, collected.places) = source.finish();
-    collected.graphs.extend(facts.graphs().first().and_then(|ir| cx.graph.take_drawn(ir)));
+    collected.graphs.extend(facts.graphs().first().and_then(|ir| cx.trace.graph.take_drawn(ir)));
     let mut tree = TrackerTree::default();
-    let guards = facts.guards(cx).iter().map(|(text, tracker)| GuardReport {
+    let guards = facts.guards(&cx.trace).iter().map(|(text, tracker)| GuardReport {
         text: text.clone(),
-        tracker: tracker.map(|tracker| tree.add(cx, tracker)),
+        tracker: tracker.map(|tracker| tree.add(&cx.trace, tracker)),
     });
     collected.guards = guards.collect();
     collected.guard_count = collected.guards.len();
-    name_inputs(cx, &mut tree, &mut collected.graphs);
+    name_inputs(&cx.trace, &mut tree, &mut collected.graphs);
     collected.trackers = tree.trackers;
     collected.code = Some(codes(cx.py, facts));
 }
 
 /// Notes where the inputs and parameters of the graphs come from.
-fn name_inputs(cx: &OpcodeExecutor<'_>, tree: &mut TrackerTree, graphs: &mut [GraphReport]) {
-    for (variable, symbol) in cx.graph.inputs.entered() {
-        let (name, tracker) = (cx.graph.name(symbol), cx.vars.tracker(variable));
+fn name_inputs(trace: &Trace<'_>, tree: &mut TrackerTree, graphs: &mut [GraphReport]) {
+    for (variable, symbol) in trace.graph.inputs.entered() {
+        let (name, tracker) = (trace.graph.name(symbol), trace.vars.tracker(variable));
         let values = graphs.iter_mut().flat_map(|graph| &mut graph.values).filter(|value| value.name == name);
         for value in values {
-            value.from = Some(cx.trackers.text(cx.py, tracker));
-            let index = tree.add(cx, tracker);
+            value.from = Some(trace.trackers.text(trace.py, tracker));
+            let index = tree.add(trace, tracker);
             tree.trackers[index as usize].symbol = Some(name.to_owned());
         }
     }
@@ -128,26 +128,26 @@ struct TrackerTree {
 }
 
 impl TrackerTree {
-    fn add(&mut self, cx: &OpcodeExecutor<'_>, id: TrackerId) -> u32 {
+    fn add(&mut self, trace: &Trace<'_>, id: TrackerId) -> u32 {
         if let Some(&known) = self.ids.get(&id) {
             return known;
         }
-        let tracker = cx.trackers.share(id);
+        let tracker = trace.trackers.share(id);
         let parents: Vec<TrackerId> = match &*tracker {
             Tracker::Computed { of, .. } => of.clone(),
             tracker => tracker.parent().into_iter().collect(),
         };
-        let parents = parents.into_iter().map(|parent| self.add(cx, parent)).collect();
-        let text = cx.trackers.text(cx.py, id);
+        let parents = parents.into_iter().map(|parent| self.add(trace, parent)).collect();
+        let text = trace.trackers.text(trace.py, id);
         let index = self.trackers.len() as u32;
-        self.trackers.push(TrackerReport { step: step(cx, &tracker, &text), text, parents, symbol: None });
+        self.trackers.push(TrackerReport { step: step(trace, &tracker, &text), text, parents, symbol: None });
         self.ids.insert(id, index);
         index
     }
 }
 
 /// The text of the last step of a tracker's path.
-fn step(cx: &OpcodeExecutor<'_>, tracker: &Tracker, text: &str) -> String {
+fn step(trace: &Trace<'_>, tracker: &Tracker, text: &str) -> String {
     match tracker {
         Tracker::Local { name, .. } | Tracker::FreeCell { name, .. } => name.to_string(),
         Tracker::Globals => "global variables".to_owned(),
@@ -156,7 +156,7 @@ fn step(cx: &OpcodeExecutor<'_>, tracker: &Tracker, text: &str) -> String {
         Tracker::Lookup { name, .. } => format!(".{name} by the class"),
         Tracker::Type { .. } => "type".to_owned(),
         Tracker::Item { key: Key::Str(key), .. } => format!("['{key}']"),
-        Tracker::Item { key, .. } => format!("[{}]", key.text(cx.py)),
+        Tracker::Item { key, .. } => format!("[{}]", key.text(trace.py)),
         Tracker::CellContents { .. } => "contents of the cell".to_owned(),
         Tracker::Part { part, .. } => format!(".{}", part.attribute()),
         Tracker::Length { .. } => "length".to_owned(),

@@ -20,7 +20,7 @@ pub(super) fn leave_loop(
     frame: &FreshFrame<'_, '_>,
     unit: &Rc<CodeUnit>,
 ) -> Flow<Option<NewCode>> {
-    if !cx.history.is_resumed {
+    if !cx.trace.history.is_resumed {
         return Ok(None);
     }
     let py = cx.py;

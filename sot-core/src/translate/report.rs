@@ -13,7 +13,7 @@ use crate::error::{Location, Reason, ReasonId};
 use crate::graph::StatementIR;
 use crate::guard::FrameView;
 use crate::log::{self, Channel};
-use crate::machine::executor::{CodeUnit, OpcodeExecutor};
+use crate::machine::executor::{CodeUnit, Trace};
 use crate::report::{self, FailedGuard, ReasonReport, TranslationReport};
 use crate::stats::{self, Record};
 use crate::tracker::TrackerId;
@@ -52,12 +52,12 @@ impl<'a> TranslationFacts<'a> {
     }
 
     /// The texts of the guards, with the trackers that they are about.
-    pub(super) fn guards(&self, cx: &OpcodeExecutor<'_>) -> &[(String, Option<TrackerId>)] {
-        self.guards.get_or_init(|| cx.guards.described(cx.py, &cx.trackers))
+    pub(super) fn guards(&self, trace: &Trace<'_>) -> &[(String, Option<TrackerId>)] {
+        self.guards.get_or_init(|| trace.guards.described(trace.py, &trace.trackers))
     }
 
-    fn guard_texts(&self, cx: &OpcodeExecutor<'_>) -> Vec<String> {
-        self.guards(cx).iter().map(|(text, _)| text.clone()).collect()
+    fn guard_texts(&self, trace: &Trace<'_>) -> Vec<String> {
+        self.guards(trace).iter().map(|(text, _)| text.clone()).collect()
     }
 
     /// The listing of the new code, with the names of graphs and resume functions.
@@ -67,8 +67,8 @@ impl<'a> TranslationFacts<'a> {
 }
 
 /// Counts, logs and records the outcome of a translation.
-pub(super) fn report(cx: &OpcodeExecutor<'_>, facts: &TranslationFacts<'_>) {
-    let py = cx.py;
+pub(super) fn report(trace: &Trace<'_>, facts: &TranslationFacts<'_>) {
+    let py = trace.py;
     let (graphs, name) = (facts.graphs(), &facts.unit.code.qualname);
     GRAPHS.fetch_add(graphs.len() as u64, Ordering::Relaxed);
     stats::update(|stats| {
@@ -90,7 +90,7 @@ pub(super) fn report(cx: &OpcodeExecutor<'_>, facts: &TranslationFacts<'_>) {
         log::say(Channel::Graphs, &graph.to_string());
     }
     if log::wants(Channel::Guards) {
-        log::say(Channel::Guards, &format!("[Guard]: {}", facts.guard_texts(cx).join(" and ")));
+        log::say(Channel::Guards, &format!("[Guard]: {}", facts.guard_texts(trace).join(" and ")));
     }
     if log::wants(Channel::Code) {
         if let Some(code) = facts.listing(py) {
@@ -104,7 +104,7 @@ pub(super) fn report(cx: &OpcodeExecutor<'_>, facts: &TranslationFacts<'_>) {
             filename: code.filename.clone(),
             line: code.first_line,
             graphs: graphs.to_vec(),
-            guards: facts.guard_texts(cx),
+            guards: facts.guard_texts(trace),
             code: facts.listing(py).map(str::to_owned),
             reason: facts.reason.clone(),
             fallback: facts.new_code.is_none(),

@@ -13,7 +13,7 @@ builtin! { BROADCAST_SHAPE = "paddle:broadcast_shape" => |cx, args| {
         _ => None,
     };
     if let Some(shape) = known {
-        return Ok(cx.list(shape));
+        return Ok(cx.trace.list(shape));
     }
     let Some((positional, keywords)) = cx.materialize_args(args)? else {
         let text = "paddle.broadcast_shape of sizes that are not known while tracing";
@@ -28,13 +28,13 @@ fn broadcast(cx: &mut OpcodeExecutor<'_>, one: VarId, other: VarId) -> Flow<Opti
     let (Some(mut one), Some(mut other)) = (cx.see(one)?.items(cx, one)?, cx.see(other)?.items(cx, other)?) else {
         return Ok(None);
     };
-    if !one.iter().chain(&other).any(|&size| cx.is_open(size)) {
+    if !one.iter().chain(&other).any(|&size| cx.trace.is_open(size)) {
         return Ok(None);
     }
     if one.len() < other.len() {
         std::mem::swap(&mut one, &mut other);
     }
-    let single = cx.integer(1)?;
+    let single = cx.trace.integer(1)?;
     let new = one.len() - other.len();
     let mut sizes = one[..new].to_vec();
     for (&one, &other) in one[new..].iter().zip(&other) {

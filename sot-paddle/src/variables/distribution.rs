@@ -40,7 +40,7 @@ fn to_tensor(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         let call = CallArgs { keywords: vec![("dtype".into(), dtype)], ..CallArgs::positional(vec![values]) };
         tensors.push(cx.call_graph(CallKind::Api, &paddle.getattr("to_tensor")?, "paddle.to_tensor", &call)?);
     }
-    Ok(cx.tuple(tensors))
+    Ok(cx.trace.tuple(tensors))
 }
 
 /// True if a parameter is a float, or a list or tuple of floats.

@@ -17,14 +17,14 @@ fn clear_gradient(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let Some(&tensor) = args.positional.first() else { return Err(refuse("no tensor")) };
     let zeros = args.positional.get(1).map(|&zeros| cx.known(zeros)).transpose()?;
     let to_zero = zeros.is_none_or(|zeros| zeros.is_some_and(|zeros| zeros.is_truthy().unwrap_or(false)));
-    if !cx.trackers.is_sourced(cx.vars.tracker(tensor)) || !to_zero || !args.keywords.is_empty() {
+    if !cx.trace.trackers.is_sourced(cx.trace.vars.tracker(tensor)) || !to_zero || !args.keywords.is_empty() {
         return Err(refuse("the gradient of what the graph computes, or gives its memory back"));
     }
     let gradient = cx.get_attr(tensor, &"grad".into())?;
     if cx.see(gradient)?.form() != Form::Tensor {
-        return Ok(cx.none());
+        return Ok(cx.trace.none());
     }
     let clearing = clearing(cx.py)?.clone();
     cx.call_in_place(&clearing, "clear_gradient", &CallArgs::positional(vec![gradient, tensor]))?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }

@@ -11,7 +11,7 @@ use sot_core::builtin;
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::graph::export_folder;
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
@@ -76,7 +76,7 @@ fn make_container(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> F
     let mut objects = Vec::new();
     for &layer in &layers {
         if let Some(known) = cx.see_as::<LayerVariable>(layer)? {
-            if !known.is_changed(cx, layer) {
+            if !known.is_changed(&cx.trace, layer) {
                 objects.push(known.object.bind(cx.py).clone());
             }
         }
@@ -88,7 +88,7 @@ fn make_container(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> F
     let made = if as_list { class.call1((objects,)) } else { class.call1(PyTuple::new(cx.py, objects)?) };
     let made = made.map_err(|error| cx.raise(error))?;
     let parts = Parts { layers, as_list };
-    Ok(cx.produce(Rc::new(LayerVariable::new(&made, Some(parts)))))
+    Ok(cx.trace.produce(Rc::new(LayerVariable::new(&made, Some(parts)))))
 }
 
 impl LayerVariable {
@@ -125,10 +125,10 @@ impl LayerVariable {
     ) -> Flow<Option<(Bound<'py, PyDict>, TrackerId)>> {
         let layer = self.object.bind(cx.py).clone();
         let Some(dict) = cpython::instance_dict(&layer) else { return Ok(None) };
-        let of = cx.vars.tracker(this);
+        let of = cx.trace.vars.tracker(this);
         match cpython::dict_get(&dict, &cpython::interned(cx.py, store)) {
             Some(found) => {
-                let tracker = cx.trackers.add(Tracker::Attribute { of, name: store.into() });
+                let tracker = cx.trace.trackers.add(Tracker::Attribute { of, name: store.into() });
                 Ok(found.cast_into::<PyDict>().ok().map(|found| (found, tracker)))
             }
             None => Ok(None),
@@ -137,24 +137,24 @@ impl LayerVariable {
 
     /// True if the trace wrote to the layer or to one of its dicts, however it reached them. The real object then does
     /// not show the layer's contents.
-    fn is_changed(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> bool {
-        cx.effects.is_written(this) || self.is_any_changed(cx, &STORES)
+    fn is_changed(&self, trace: &Trace<'_>, this: VarId) -> bool {
+        trace.effects.is_written(this) || self.is_any_changed(trace, &STORES)
     }
 
     /// True if the trace wrote to one of these dicts of the layer.
-    fn is_any_changed(&self, cx: &OpcodeExecutor<'_>, stores: &[&str]) -> bool {
+    fn is_any_changed(&self, trace: &Trace<'_>, stores: &[&str]) -> bool {
         let changes = |effect: &Effect, of: Option<VarId>| match effect {
             Effect::Contents { container } => of.is_none_or(|of| of == *container),
             _ => false,
         };
-        if !cx.effects.log().iter().any(|effect| changes(effect, None)) {
+        if !trace.effects.log().iter().any(|effect| changes(effect, None)) {
             return false;
         }
-        let Some(own) = cpython::instance_dict(self.object.bind(cx.py)) else { return false };
+        let Some(own) = cpython::instance_dict(self.object.bind(trace.py)) else { return false };
         stores.iter().any(|store| {
-            let held = cpython::dict_get(&own, &cpython::interned(cx.py, store));
-            let met = held.and_then(|held| cx.identities.of(&held));
-            met.is_some_and(|met| cx.effects.log().iter().any(|effect| changes(effect, Some(met))))
+            let held = cpython::dict_get(&own, &cpython::interned(trace.py, store));
+            let met = held.and_then(|held| trace.identities.of(&held));
+            met.is_some_and(|met| trace.effects.log().iter().any(|effect| changes(effect, Some(met))))
         })
     }
 
@@ -188,11 +188,11 @@ impl LayerVariable {
         for store in STORES {
             let Some((dict, of)) = self.store(cx, this, store)? else { continue };
             if let Some(value) = cpython::dict_get(&dict, &key) {
-                let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
-                return Ok(Some(cx.wrap(&value, tracker)));
+                let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
+                return Ok(Some(cx.trace.wrap(&value, tracker)));
             }
-            if cx.trackers.is_sourced(of) {
-                cx.guards.add(of, Test::LacksKey(Key::Str(Rc::clone(name))));
+            if cx.trace.trackers.is_sourced(of) {
+                cx.trace.guards.add(of, Test::LacksKey(Key::Str(Rc::clone(name))));
             }
         }
         Ok(None)
@@ -201,26 +201,26 @@ impl LayerVariable {
     /// Makes a call of the layer one statement, with guards on what its forward reads.
     fn call_whole(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let layer = self.object.bind(cx.py).clone();
-        let of = cx.vars.tracker(this);
+        let of = cx.trace.vars.tracker(this);
         self.guard_no_hooks(cx, this)?;
         let forward = object_model::lookup(cx, this, &Rc::from("forward"))?;
-        if let Some((forward, tracker)) = forward.filter(|(_, tracker)| cx.trackers.is_sourced(*tracker)) {
-            cx.guards.add(tracker, Test::Is(Identity::of(&forward)));
+        if let Some((forward, tracker)) = forward.filter(|(_, tracker)| cx.trace.trackers.is_sourced(*tracker)) {
+            cx.trace.guards.add(tracker, Test::Is(Identity::of(&forward)));
         }
         let reads = PaddleBackend::installed(cx.py)?.layer_reads(&layer)?;
         let layers_reads = self.has_layers_reads(cx, this)?;
         for (name, _) in &reads.found {
             let name = Rc::from(name.to_str()?);
-            let in_stores = layers_reads && !self.is_changed(cx, this);
+            let in_stores = layers_reads && !self.is_changed(&cx.trace, this);
             if let Some(value) = self.read(cx, this, &name, in_stores)? {
                 guard_read(cx, &name, value)?;
             }
         }
-        if cx.trackers.is_sourced(of) && !reads.found.iter().any(|(name, _)| name == "forward") {
-            cx.guards.add(of, Test::LacksAttribute("forward".into()));
+        if cx.trace.trackers.is_sourced(of) && !reads.found.iter().any(|(name, _)| name == "forward") {
+            cx.trace.guards.add(of, Test::LacksAttribute("forward".into()));
         }
-        if cx.trackers.is_sourced(of) {
-            cx.guards.add(of, Test::Is(Identity::of(&layer)));
+        if cx.trace.trackers.is_sourced(of) {
+            cx.trace.guards.add(of, Test::Is(Identity::of(&layer)));
         }
         let name = cpython::type_name(&layer.get_type());
         let follow = |cx: &mut OpcodeExecutor<'_>| self.call_followed(cx, this, args);
@@ -228,7 +228,7 @@ impl LayerVariable {
         if !reads.is_unchanged() {
             // Some layers set an attribute at their first call. Layers that the trace calls later may do so, too.
             cx.note_abandoned(&format!("the first call of {name} sets attributes of the layer"));
-            cx.graph.is_stale = true;
+            cx.trace.graph.is_stale = true;
         }
         Ok(result)
     }
@@ -236,8 +236,8 @@ impl LayerVariable {
     fn guard_no_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         for store in HOOKS {
             if let Some((dict, tracker)) = self.store(cx, this, store)? {
-                if dict.is_empty() && cx.trackers.is_sourced(tracker) {
-                    cx.guards.add(tracker, Test::Length(0));
+                if dict.is_empty() && cx.trace.trackers.is_sourced(tracker) {
+                    cx.trace.guards.add(tracker, Test::Length(0));
                 }
             }
         }
@@ -246,7 +246,7 @@ impl LayerVariable {
 
     fn hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, store: &str) -> Flow<Vec<VarId>> {
         let Some((dict, _)) = self.store(cx, this, store)? else { return Ok(Vec::new()) };
-        if dict.is_empty() && !self.is_any_changed(cx, &[store]) {
+        if dict.is_empty() && !self.is_any_changed(&cx.trace, &[store]) {
             return Ok(Vec::new());
         }
         let registry = cx.get_attr(this, &Rc::from(store))?;
@@ -257,7 +257,7 @@ impl LayerVariable {
     fn refuse_special_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         for store in SPECIAL_HOOKS {
             let has_some = self.store(cx, this, store)?.is_some_and(|(dict, _)| !dict.is_empty());
-            if has_some || self.is_any_changed(cx, &[store]) {
+            if has_some || self.is_any_changed(&cx.trace, &[store]) {
                 return Err(Unwind::break_graph(
                     ReasonId::UnsupportedCall,
                     "a layer with hooks that take keyword arguments",
@@ -269,14 +269,14 @@ impl LayerVariable {
 
     /// True if the next call may have another layer in this one's place: the layer is made in the function, or a local
     /// variable holds a layer with settings only, or another layer was found here before.
-    fn is_short_lived(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
-        let tracker = cx.vars.tracker(this);
-        if cx.is_short_lived(tracker) {
+    fn is_short_lived(&self, trace: &Trace<'_>, this: VarId) -> Flow<bool> {
+        let tracker = trace.vars.tracker(this);
+        if trace.is_short_lived(tracker) {
             return Ok(true);
         }
-        let is_local = matches!(cx.trackers.get(tracker), Tracker::Local { .. });
-        let class = self.object.bind(cx.py).get_type();
-        Ok(is_made(cx, this) || is_local && PaddleBackend::installed(cx.py)?.is_bare_layer(&class)?)
+        let is_local = matches!(trace.trackers.get(tracker), Tracker::Local { .. });
+        let class = self.object.bind(trace.py).get_type();
+        Ok(is_made(trace, this) || is_local && PaddleBackend::installed(trace.py)?.is_bare_layer(&class)?)
     }
 
     /// Runs pre-hooks, `forward` and post-hooks, as `nn.Layer.__call__` does.
@@ -289,7 +289,7 @@ impl LayerVariable {
         }
         let mut args = args.clone();
         for hook in before {
-            let inputs = cx.tuple(args.positional.clone());
+            let inputs = cx.trace.tuple(args.positional.clone());
             let result = cx.call(hook, &CallArgs::positional(vec![this, inputs]))?;
             if cx.known(result)?.is_some_and(|value| value.is_none()) {
                 continue;
@@ -303,7 +303,7 @@ impl LayerVariable {
         let mut output =
             if after.is_empty() { cx.call_instead_of(this, forward, &args) } else { cx.call(forward, &args) }?;
         for hook in after {
-            let inputs = cx.tuple(args.positional.clone());
+            let inputs = cx.trace.tuple(args.positional.clone());
             let result = cx.call(hook, &CallArgs::positional(vec![this, inputs, output]))?;
             if !cx.known(result)?.is_some_and(|value| value.is_none()) {
                 output = result;
@@ -316,33 +316,33 @@ impl LayerVariable {
 /// Guards a value that the statement reads: values by value, everything else by identity.
 fn guard_read(cx: &mut OpcodeExecutor<'_>, name: &Name, value: VarId) -> Flow<()> {
     let payload = cx.see(value)?;
-    let tracker = cx.vars.tracker(value);
-    if cx.effects.attribute(value, &Rc::from("stop_gradient")).is_some() {
+    let tracker = cx.trace.vars.tracker(value);
+    if cx.trace.effects.attribute(value, &Rc::from("stop_gradient")).is_some() {
         let text = format!("a layer is called after stop_gradient of its {name} was changed");
         return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
     }
-    if payload.constant().is_some() || !cx.trackers.is_sourced(tracker) {
+    if payload.constant().is_some() || !cx.trace.trackers.is_sourced(tracker) {
         return Ok(());
     }
     match payload.form() {
         Form::List | Form::Tuple => {
             payload.open(cx, value)?;
-            for item in cx.vars.get(value).children() {
+            for item in cx.trace.vars.get(value).children() {
                 cx.see(item)?;
             }
         }
         _ => {
             if let Some(object) = payload.object() {
                 let identity = Identity::of(object.bind(cx.py));
-                cx.guards.add(tracker, Test::Is(identity));
+                cx.trace.guards.add(tracker, Test::Is(identity));
             }
         }
     }
     Ok(())
 }
 
-fn is_made(cx: &OpcodeExecutor<'_>, layer: VarId) -> bool {
-    matches!(cx.trackers.get(cx.vars.tracker(layer)), Tracker::Produced)
+fn is_made(trace: &Trace<'_>, layer: VarId) -> bool {
+    matches!(trace.trackers.get(trace.vars.tracker(layer)), Tracker::Produced)
 }
 
 impl Variable for LayerVariable {
@@ -350,8 +350,8 @@ impl Variable for LayerVariable {
         "layer"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
     /// Returns the tracker of the layer's class. A class of Paddle's own is a constant, because it lasts as long as the
@@ -360,17 +360,17 @@ impl Variable for LayerVariable {
         if let Some(known) = self.class_tracker.get() {
             return known;
         }
-        let class = self.python_type(cx);
+        let class = self.python_type(&cx.trace);
         if !self.is_paddles {
             return object_model::type_tracker(cx, this, class);
         }
-        let tracker = cx.trackers.constant(class.unbind());
+        let tracker = cx.trace.trackers.constant(class.unbind());
         self.class_tracker.set(Some(tracker));
         tracker
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("LayerVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("LayerVariable({})", cpython::type_name(&self.object.bind(trace.py).get_type()))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -378,16 +378,16 @@ impl Variable for LayerVariable {
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        if &**name == "__dict__" && is_made(cx, this) {
+        if &**name == "__dict__" && is_made(&cx.trace, this) {
             let text = "the attributes of a layer made in the function, as a dict";
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
         }
-        let in_stores = !self.is_changed(cx, this) && self.has_layers_reads(cx, this)?;
+        let in_stores = !self.is_changed(&cx.trace, this) && self.has_layers_reads(cx, this)?;
         self.read(cx, this, name, in_stores)
     }
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
-        if is_made(cx, this) {
+        if is_made(&cx.trace, this) {
             let known = value.map(|value| cx.known(value)).transpose()?.flatten().is_some();
             // A setting is stored in the layer's `__dict__`; the layer has nothing in its other dicts.
             if self.made_of.is_none()
@@ -408,7 +408,7 @@ impl Variable for LayerVariable {
     }
 
     fn prepare(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        if self.made_of.is_some() && self.is_changed(cx, this) {
+        if self.made_of.is_some() && self.is_changed(&cx.trace, this) {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "a container of layers that was written to"));
         }
         Ok(())
@@ -452,9 +452,9 @@ impl Variable for LayerVariable {
             let name = cpython::type_name(&layer.get_type());
             return Err(Unwind::break_graph(ReasonId::BreakListed, format!("the layer {name} is {list}")));
         }
-        let is_hooked = self.is_any_changed(cx, &HOOKS);
-        let is_followed = is_hooked || self.is_short_lived(cx, this)? || export_folder().is_some();
-        if !is_followed && !self.is_changed(cx, this) && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
+        let is_hooked = self.is_any_changed(&cx.trace, &HOOKS);
+        let is_followed = is_hooked || self.is_short_lived(&cx.trace, this)? || export_folder().is_some();
+        if !is_followed && !self.is_changed(&cx.trace, this) && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }
         let outcome = self.call_followed(cx, this, args);

@@ -21,6 +21,6 @@ fn size_types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
 }
 
 fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
-    let is_found = cx.trackers.is_sourced(of);
+    let is_found = cx.trace.trackers.is_sourced(of);
     ShapeVariable::of(cx, object, is_found)
 }

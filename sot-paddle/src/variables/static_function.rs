@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{CallArgs, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::Rebuild;
@@ -30,19 +30,19 @@ impl StaticFunctionVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind().into_bound(cx.py);
         let function = object.getattr("_dygraph_function")?;
-        let tracker = cx.trackers.add(Tracker::Attribute { of, name: "_dygraph_function".into() });
-        let function = cx.wrap(&function, tracker);
+        let tracker = cx.trace.trackers.add(Tracker::Attribute { of, name: "_dygraph_function".into() });
+        let function = cx.trace.wrap(&function, tracker);
         Ok(Rc::new(StaticFunctionVariable { object: object.unbind(), function }))
     }
 
     /// Returns the object that the function was bound to. The converted function holds it weakly, so the trace must
     /// have met the object elsewhere.
-    fn receiver(&self, cx: &OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-        let object = self.object.bind(cx.py).getattr("class_instance")?;
+    fn receiver(&self, trace: &Trace<'_>) -> Flow<Option<VarId>> {
+        let object = self.object.bind(trace.py).getattr("class_instance")?;
         if object.is_none() {
             return Ok(None);
         }
-        match cx.identities.of(&object) {
+        match trace.identities.of(&object) {
             Some(receiver) => Ok(Some(receiver)),
             None => Err(Unwind::break_graph(
                 ReasonId::UnsupportedCall,
@@ -57,12 +57,12 @@ impl Variable for StaticFunctionVariable {
         "static_function"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("StaticFunctionVariable({})", cx.text(self.function))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("StaticFunctionVariable({})", trace.text(self.function))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -71,17 +71,17 @@ impl Variable for StaticFunctionVariable {
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let identity = Identity::of(self.object.bind(cx.py));
-        cx.guards.add(cx.vars.tracker(this), Test::Is(identity));
+        cx.trace.guards.add(cx.trace.vars.tracker(this), Test::Is(identity));
         Ok(())
     }
 
     fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, instance: VarId) -> Flow<Option<VarId>> {
         let method = StaticMethodVariable { converted: this, function: self.function, receiver: instance };
-        Ok(Some(cx.produce(Rc::new(method))))
+        Ok(Some(cx.trace.produce(Rc::new(method))))
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        let outcome = match self.receiver(cx)? {
+        let outcome = match self.receiver(&cx.trace)? {
             Some(receiver) => cx.call_instead_of(this, self.function, &args.with_receiver(receiver)),
             None => cx.call_instead_of(this, self.function, args),
         };
@@ -101,12 +101,12 @@ impl Variable for StaticMethodVariable {
         "static_method"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.vars.get(self.converted).python_type(cx)
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.vars.get(self.converted).python_type(trace)
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("StaticMethodVariable({}, {})", cx.text(self.function), cx.text(self.receiver))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("StaticMethodVariable({}, {})", trace.text(self.function), trace.text(self.receiver))
     }
 
     fn children(&self) -> Vec<VarId> {

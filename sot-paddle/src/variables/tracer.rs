@@ -8,6 +8,6 @@ use sot_core::cpython;
 builtin! { DYGRAPH_TRACER = "paddle.base.framework:_dygraph_tracer" => |cx, args| {
     let [] = args.exactly(cx, "_dygraph_tracer")?;
     let tracer = cpython::import(cx.py, "paddle.base.framework")?.call_method0("_dygraph_tracer")?;
-    let tracker = cx.trackers.constant(tracer.clone().unbind());
-    Ok(cx.wrap(&tracer, tracker))
+    let tracker = cx.trace.trackers.constant(tracer.clone().unbind());
+    Ok(cx.trace.wrap(&tracer, tracker))
 } }

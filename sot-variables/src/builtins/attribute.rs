@@ -38,21 +38,21 @@ builtin! { HASATTR = "hasattr" => |cx, args| {
     let [object, name] = args.exactly(cx, "hasattr")?;
     let name = name_of(cx, name, "hasattr(): ")?;
     let found = find(cx, object, &name)?.is_some();
-    Ok(cx.boolean(found))
+    Ok(cx.trace.boolean(found))
 } }
 
 builtin! { SETATTR = "setattr" => |cx, args| {
     let [object, name, value] = args.exactly(cx, "setattr")?;
     let name = name_of(cx, name, "")?;
     cx.set_attr(object, &name, Some(value))?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { DELATTR = "delattr" => |cx, args| {
     let [object, name] = args.exactly(cx, "delattr")?;
     let name = name_of(cx, name, "")?;
     cx.set_attr(object, &name, None)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { GETSET_GET = "types:GetSetDescriptorType.__get__" => |cx, args| get_by(cx, args) }
@@ -65,9 +65,9 @@ builtin! { PROPERTY_GET = "property.__get__" => |cx, args| {
         [property, object] | [property, object, _] if args.keywords.is_empty() => (property, object),
         _ => return Err(refuse()),
     };
-    let of = cx.vars.tracker(property);
+    let of = cx.trace.vars.tracker(property);
     let real = cx.see(property)?.object().map(|real| real.bind(cx.py).clone());
-    let real = real.filter(|_| cx.trackers.is_loadable(of)).ok_or_else(refuse)?;
+    let real = real.filter(|_| cx.trace.trackers.is_loadable(of)).ok_or_else(refuse)?;
     if cx.known(object)?.is_some_and(|object| object.is_none()) {
         return Ok(property);
     }
@@ -78,8 +78,8 @@ builtin! { PROPERTY_GET = "property.__get__" => |cx, args| {
     if getter.is_none() || !found.is_some_and(|found| found.is(&own)) {
         return Err(refuse());
     }
-    let tracker = cx.trackers.add(Tracker::Getattr { of, name: "fget".into() });
-    let getter = cx.wrap(&getter, tracker);
+    let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: "fget".into() });
+    let getter = cx.trace.wrap(&getter, tracker);
     cx.claims.take();
     cx.call(getter, &CallArgs::positional(vec![object]))
 } }

@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor, Trace};
 use sot_core::variable::{Form, VarId};
 
 use super::codecs;
@@ -74,7 +74,7 @@ builtin! { DIVMOD = "divmod" => |cx, args| {
     let [left, right] = args.exactly(cx, "divmod")?;
     if let Some(quotient) = cx.lazy_binary(BinaryOp::FloorDivide, left, right)? {
         if let Some(rest) = cx.lazy_binary(BinaryOp::Remainder, left, right)? {
-            return Ok(cx.tuple(vec![quotient, rest]));
+            return Ok(cx.trace.tuple(vec![quotient, rest]));
         }
     }
     fold_or(cx, "divmod", args, |cx| {
@@ -137,7 +137,7 @@ builtin! { FORMAT = "format" => |cx, args| {
     }
     cx.claims.redirect(value);
     fold_or(cx, "format", args, |cx| {
-        let spec = spec.unwrap_or_else(|| cx.string(""));
+        let spec = spec.unwrap_or_else(|| cx.trace.string(""));
         object_model::convert(cx, value, "__format__", &[spec])
     })
 } }
@@ -185,7 +185,7 @@ builtin! { HASH_OF_TUPLE = "tuple.__hash__" => |cx, args| {
         return Err(cannot("tuple.__hash__() of something else"));
     }
     match HashKey::of(cx, value)?.real_hash() {
-        Some(hash) => Ok(cx.constant(hash.into_pyobject(cx.py).map_err(PyErr::from)?.into_any().unbind())),
+        Some(hash) => Ok(cx.trace.constant(hash.into_pyobject(cx.py).map_err(PyErr::from)?.into_any().unbind())),
         None => Err(cannot("the hash of a tuple with an item whose hash is not known while tracing")),
     }
 } }
@@ -198,7 +198,7 @@ fn holds_nan(value: &Bound<'_, PyAny>) -> bool {
 builtin! { CALLABLE = "callable" => |cx, args| {
     let [value] = args.exactly(cx, "callable")?;
     let is_callable = object_model::is_callable(cx, value)?;
-    Ok(cx.boolean(is_callable))
+    Ok(cx.trace.boolean(is_callable))
 } }
 
 builtin! { SUM = "sum" => |cx, args| {
@@ -209,7 +209,7 @@ builtin! { SUM = "sum" => |cx, args| {
     }
     let total = match start {
         Some(start) => start,
-        None => cx.integer(0)?,
+        None => cx.trace.integer(0)?,
     };
     sum(cx, iterable, total)
 } }
@@ -284,7 +284,7 @@ fn container_repr(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
             _ => ("(", ")"),
         }
     };
-    Ok(cx.string(&format!("{open}{}{close}", parts.join(", "))))
+    Ok(cx.trace.string(&format!("{open}{}{close}", parts.join(", "))))
 }
 
 /// Functions that accept any number, so that the trace need not specialise on the number.
@@ -338,14 +338,14 @@ fn special(cx: &mut OpcodeExecutor<'_>, value: VarId, name: &str, args: &[VarId]
 fn sum(cx: &mut OpcodeExecutor<'_>, iterable: VarId, start: VarId) -> Flow<VarId> {
     let (mut total, mut numbers) = (start, vec![start]);
     cx.each(iterable, |cx, item| {
-        if cx.is_open(item) || cx.is_open(total) {
+        if cx.trace.is_open(item) || cx.trace.is_open(total) {
             total = sum_of_known(cx, std::mem::take(&mut numbers), total)?;
-            if is_whole(cx, total) && is_whole(cx, item) {
+            if is_whole(&cx.trace, total) && is_whole(&cx.trace, item) {
                 total = cx.binary(BinaryOp::Add, total, item)?;
                 return Ok(());
             }
             // CPython does not sum floats by plain `+`, so the values are specialised on.
-            if cx.is_open(item) || cx.see(item)?.constant().is_some() {
+            if cx.trace.is_open(item) || cx.see(item)?.constant().is_some() {
                 cx.see(total)?;
                 cx.see(item)?;
             }
@@ -362,9 +362,9 @@ fn sum(cx: &mut OpcodeExecutor<'_>, iterable: VarId, start: VarId) -> Flow<VarId
 }
 
 /// True if the variable is an integer, known or open.
-fn is_whole(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
-    let payload = cx.vars.get(value);
-    cx.is_open(value) || payload.constant().is_some_and(|known| known.bind(cx.py).is_exact_instance_of::<PyInt>())
+fn is_whole(trace: &Trace<'_>, value: VarId) -> bool {
+    let payload = trace.vars.get(value);
+    trace.is_open(value) || payload.constant().is_some_and(|known| known.bind(trace.py).is_exact_instance_of::<PyInt>())
 }
 
 fn is_number(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
@@ -396,14 +396,14 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
     let iterable = match args.positional[..] {
         [] => return Err(refused(cx, name, ())),
         [iterable] => match cx.see(iterable)?.items(cx, iterable)? {
-            Some(items) => cx.tuple(items),
+            Some(items) => cx.trace.tuple(items),
             None => iterable,
         },
         _ if default.is_some() => {
             let text = format!("Cannot specify a default for {name}() with multiple positional arguments");
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
-        _ => cx.tuple(args.positional.clone()),
+        _ => cx.trace.tuple(args.positional.clone()),
     };
     let iterator = cx.iter(iterable)?;
     let Some(first) = cx.next(iterator)? else {
@@ -437,8 +437,8 @@ fn until(cx: &mut OpcodeExecutor<'_>, iterable: VarId, wanted: bool) -> Flow<Var
     let iterator = cx.iter(iterable)?;
     while let Some(item) = cx.next(iterator)? {
         if cx.truth(item)? == wanted {
-            return Ok(cx.boolean(wanted));
+            return Ok(cx.trace.boolean(wanted));
         }
     }
-    Ok(cx.boolean(!wanted))
+    Ok(cx.trace.boolean(!wanted))
 }

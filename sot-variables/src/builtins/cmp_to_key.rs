@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use sot_core::builtin;
 use sot_core::error::Flow;
-use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
@@ -17,7 +17,7 @@ sot_core::variable_kind! { "compared_key" }
 
 builtin! { CMP_TO_KEY = "functools:cmp_to_key" => |cx, args| {
     let [function] = args.named(cx, "cmp_to_key", ["mycmp"], 1)?;
-    Ok(cx.produce(Rc::new(ComparedKey { function: required(function)?, object: None })))
+    Ok(cx.trace.produce(Rc::new(ComparedKey { function: required(function)?, object: None })))
 } }
 
 /// The result of `cmp_to_key`; with an object, a key made by calling that result.
@@ -38,17 +38,18 @@ impl Variable for ComparedKey {
         "compared_key"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let make = library(cx.py, "functools", "cmp_to_key").and_then(|make| make.call1(cx.py, (cx.py.None(),)));
-        let object = cx.py.get_type::<PyAny>().into_any();
-        let Ok(key) = make.map(|key| key.into_bound(cx.py)) else { return object };
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let make =
+            library(trace.py, "functools", "cmp_to_key").and_then(|make| make.call1(trace.py, (trace.py.None(),)));
+        let object = trace.py.get_type::<PyAny>().into_any();
+        let Ok(key) = make.map(|key| key.into_bound(trace.py)) else { return object };
         // Before 3.10, the type is initialised by the first attribute access.
         let _ = key.getattr("obj");
         key.get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ComparedKey({})", cx.text(self.function))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("ComparedKey({})", trace.text(self.function))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -64,7 +65,7 @@ impl Variable for ComparedKey {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
         let [object] = args.named(cx, "K", ["obj"], 1)?;
-        Ok(cx.produce(Rc::new(ComparedKey { function: self.function, object })))
+        Ok(cx.trace.produce(Rc::new(ComparedKey { function: self.function, object })))
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
@@ -73,7 +74,7 @@ impl Variable for ComparedKey {
             return Err(cannot("a key of cmp_to_key() compared with something else"));
         };
         let order = cx.call(self.function, &CallArgs::positional(vec![left, right]))?;
-        let zero = cx.integer(0)?;
+        let zero = cx.trace.integer(0)?;
         cx.compare(op, order, zero).map(Some)
     }
 

@@ -17,12 +17,12 @@ builtin! { DEFAULTDICT_INIT = "collections:defaultdict.__init__" => |cx, args| {
     let Some(storage) = subclass::storage_of(cx, this)? else { return Err(cannot("a defaultdict made outside")) };
     let factory = match rest.first() {
         Some(&factory) => factory,
-        None => cx.none(),
+        None => cx.trace.none(),
     };
     if !is_none(cx, factory)? && !cx.has_special(factory, "__call__")? {
         return Err(cx.raise(PyTypeError::new_err("first argument must be callable or None")));
     }
-    cx.effects.set_attribute(this, &Rc::from("default_factory"), Some(factory));
+    cx.trace.effects.set_attribute(this, &Rc::from("default_factory"), Some(factory));
     let rest = CallArgs { positional: rest.iter().skip(1).copied().collect(), keywords: args.keywords.clone() };
     subclass::fill_dict(cx, &rest.with_receiver(storage))
 } }
@@ -51,11 +51,11 @@ fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 
 builtin! { COUNT_ELEMENTS = "collections:_count_elements" => |cx, args| {
     let [mapping, iterable] = args.exactly(cx, "_count_elements")?;
-    let (zero, one) = (cx.integer(0)?, cx.integer(1)?);
+    let (zero, one) = (cx.trace.integer(0)?, cx.trace.integer(1)?);
     cx.each(iterable, |cx, item| {
         let count = cx.call_method(mapping, "get", &[item, zero])?;
         let count = cx.binary(sot_core::executor::BinaryOp::Add, count, one)?;
         cx.set_item(mapping, item, count)
     })?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }

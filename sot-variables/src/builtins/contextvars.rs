@@ -11,7 +11,7 @@ use sot_core::backend::ObjectTest;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::repr;
@@ -87,7 +87,7 @@ builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
             let bare = library(cx.py, "contextvars", "Context")?.call0(cx.py)?.into_bound(cx.py);
             let missing = bare.call_method1("run", (object.getattr("get")?,));
             match missing {
-                Ok(default) if cx.runtime.is_constant(&default) => Ok(cx.constant(default.unbind())),
+                Ok(default) if cx.runtime.is_constant(&default) => Ok(cx.trace.constant(default.unbind())),
                 Ok(_) => Err(cannot("a ContextVar that holds an object")),
                 Err(error) => Err(cx.raise(error)),
             }
@@ -107,14 +107,14 @@ builtin! { RESET = "contextvars:ContextVar.reset" => |cx, args| {
     let made = cx.see_as::<TokenVariable>(token)?.filter(|token| token.variable == variable && !token.used);
     let made = made.ok_or_else(|| cannot("ContextVar.reset() with this token"))?;
     write(cx, variable, made.before)?;
-    cx.vars.set(token, Rc::new(TokenVariable { variable, before: made.before, used: true }));
-    Ok(cx.none())
+    cx.trace.vars.set(token, Rc::new(TokenVariable { variable, before: made.before, used: true }));
+    Ok(cx.trace.none())
 } }
 
 // A copy: later changes of the current context do not affect it, nor the other way round.
 builtin! { COPY_CONTEXT = "contextvars:copy_context" => |cx, args| {
     let [] = args.exactly(cx, "copy_context")?;
-    let copy = ContextCopy { values: written(cx), is_bare: is_bare(cx), entered: None };
+    let copy = ContextCopy { values: written(&cx.trace), is_bare: is_bare(&cx.trace), entered: None };
     Ok(produce(cx, copy))
 } }
 
@@ -134,13 +134,13 @@ builtin! { RUN = "contextvars:Context.run" => |cx, args| {
         return Err(cannot("Context.run() without a function"));
     };
     let copy = not_running(cx, context, "Context.run() of a context from outside, or that runs")?;
-    let (outside, depth) = (written(cx), entered(cx).count());
-    cx.vars.set(context, Rc::new(ContextCopy { values: Vec::new(), entered: Some(depth), ..copy }));
+    let (outside, depth) = (written(&cx.trace), entered(&cx.trace).count());
+    cx.trace.vars.set(context, Rc::new(ContextCopy { values: Vec::new(), entered: Some(depth), ..copy }));
     enter(cx, &copy.values)?;
     cx.claims.take();
     let result = cx.call(function, &CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() });
     if matches!(result, Ok(_) | Err(Unwind::Raise(_))) {
-        cx.vars.set(context, Rc::new(ContextCopy { values: written(cx), entered: None, ..copy }));
+        cx.trace.vars.set(context, Rc::new(ContextCopy { values: written(&cx.trace), entered: None, ..copy }));
         enter(cx, &outside)?;
     }
     result
@@ -160,12 +160,12 @@ builtin! { GETITEM = "contextvars:Context.__getitem__" => |cx, args| {
 builtin! { CONTAINS = "contextvars:Context.__contains__" => |cx, args| {
     let [context, variable] = args.exactly(cx, "__contains__")?;
     let found = value_in(cx, context, variable)?.is_some();
-    Ok(cx.boolean(found))
+    Ok(cx.trace.boolean(found))
 } }
 
 builtin! { GET_OF = "contextvars:Context.get" => |cx, args| {
     let (context, variable, default) = match args.positional[..] {
-        [context, variable] if args.keywords.is_empty() => (context, variable, cx.none()),
+        [context, variable] if args.keywords.is_empty() => (context, variable, cx.trace.none()),
         [context, variable, default] if args.keywords.is_empty() => (context, variable, default),
         _ => return Err(cannot("Context.get() with these arguments")),
     };
@@ -187,15 +187,15 @@ fn value_in(cx: &mut OpcodeExecutor<'_>, context: VarId, variable: VarId) -> Flo
 }
 
 fn produce(cx: &mut OpcodeExecutor<'_>, made: impl Variable) -> VarId {
-    let made = cx.produce(Rc::new(made));
+    let made = cx.trace.produce(Rc::new(made));
     cx.note_step(made);
     made
 }
 
 /// Returns a class of the module `contextvars`.
-fn class<'py>(cx: &OpcodeExecutor<'py>, name: &str) -> Bound<'py, PyAny> {
-    let class = library(cx.py, "contextvars", name).map(|class| class.into_bound(cx.py));
-    class.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+fn class<'py>(trace: &Trace<'py>, name: &str) -> Bound<'py, PyAny> {
+    let class = library(trace.py, "contextvars", name).map(|class| class.into_bound(trace.py));
+    class.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
 }
 
 /// Returns a context made in the trace that is not running.
@@ -205,25 +205,25 @@ fn not_running(cx: &mut OpcodeExecutor<'_>, context: VarId, what: &str) -> Flow<
 }
 
 /// Returns the running contexts that were made in the trace.
-fn entered<'a>(cx: &'a OpcodeExecutor<'_>) -> impl Iterator<Item = Rc<ContextCopy>> + 'a {
-    cx.vars.iter().filter_map(|(id, _)| cx.vars.as_kind::<ContextCopy>(id)).filter(|copy| copy.entered.is_some())
+fn entered<'a>(trace: &'a Trace<'_>) -> impl Iterator<Item = Rc<ContextCopy>> + 'a {
+    trace.vars.iter().filter_map(|(id, _)| trace.vars.as_kind::<ContextCopy>(id)).filter(|copy| copy.entered.is_some())
 }
 
 /// True if the innermost running context has no values from outside.
-fn is_bare(cx: &OpcodeExecutor<'_>) -> bool {
-    entered(cx).max_by_key(|copy| copy.entered).is_some_and(|copy| copy.is_bare)
+fn is_bare(trace: &Trace<'_>) -> bool {
+    entered(trace).max_by_key(|copy| copy.entered).is_some_and(|copy| copy.is_bare)
 }
 
 /// Returns the context variables that the trace has written, with their values.
-fn written(cx: &OpcodeExecutor<'_>) -> Vec<(VarId, Option<VarId>)> {
-    let known = cx.vars.iter().map(|(id, _)| id);
-    known.filter_map(|id| Some((id, cx.vars.as_kind::<ContextVariable>(id)?.value))).collect()
+fn written(trace: &Trace<'_>) -> Vec<(VarId, Option<VarId>)> {
+    let known = trace.vars.iter().map(|(id, _)| id);
+    known.filter_map(|id| Some((id, trace.vars.as_kind::<ContextVariable>(id)?.value))).collect()
 }
 
 /// Gives all written context variables their values in a context. Those without a value there get the value from
 /// outside.
 fn enter(cx: &mut OpcodeExecutor<'_>, values: &[(VarId, Option<VarId>)]) -> Flow<()> {
-    for (variable, now) in written(cx) {
+    for (variable, now) in written(&cx.trace) {
         let value = match values.iter().find(|(known, _)| *known == variable) {
             Some((_, value)) => *value,
             None => value_unwritten(cx, variable)?,
@@ -258,8 +258,8 @@ fn write(cx: &mut OpcodeExecutor<'_>, variable: VarId, value: Option<VarId>) -> 
         Some((name, default)) => ContextVariableOrigin::New { name, default },
         None => ContextVariableOrigin::Outside(real(cx, variable)?.unbind()),
     };
-    cx.vars.set(variable, Rc::new(ContextVariable { origin, value }));
-    cx.effects.record(Effect::Contents { container: variable });
+    cx.trace.vars.set(variable, Rc::new(ContextVariable { origin, value }));
+    cx.trace.effects.record(Effect::Contents { container: variable });
     Ok(())
 }
 
@@ -274,7 +274,7 @@ fn value_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>>
 
 /// Returns the value of a variable in the running context, apart from writes of the trace.
 fn value_unwritten(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>> {
-    if is_bare(cx) {
+    if is_bare(&cx.trace) {
         return Ok(None);
     }
     value_outside(cx, variable)
@@ -290,15 +290,15 @@ fn value_outside(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<Va
     let now = object.call_method1("get", (&missing,))?;
     let value = (!now.is(&missing)).then(|| now.clone().unbind());
     let is_set = value.is_some();
-    let tracker = cx.vars.tracker(variable);
-    if cx.trackers.is_sourced(tracker) {
-        cx.guards.add(tracker, Test::Is(Identity::of(&object)));
+    let tracker = cx.trace.vars.tracker(variable);
+    if cx.trace.trackers.is_sourced(tracker) {
+        cx.trace.guards.add(tracker, Test::Is(Identity::of(&object)));
     }
     // A constant has no guards of its own. This guard is on the variable's value, however the variable is reached.
-    cx.guards.add(tracker, Test::Object(Box::new(ContextValue { missing: missing.unbind(), value })));
+    cx.trace.guards.add(tracker, Test::Object(Box::new(ContextValue { missing: missing.unbind(), value })));
     match is_set {
         false => Ok(None),
-        true if cx.runtime.is_constant(&now) => Ok(Some(cx.constant(now.unbind()))),
+        true if cx.runtime.is_constant(&now) => Ok(Some(cx.trace.constant(now.unbind()))),
         true => Err(cannot("a ContextVar that holds an object")),
     }
 }
@@ -308,14 +308,14 @@ impl Variable for ContextVariable {
         "context_variable"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        class(cx, "ContextVar")
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        class(trace, "ContextVar")
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, trace: &Trace<'_>) -> String {
         match &self.origin {
-            ContextVariableOrigin::Outside(object) => format!("ContextVariable({})", repr(cx.py, object)),
-            ContextVariableOrigin::New { name, .. } => format!("ContextVariable({})", cx.text(*name)),
+            ContextVariableOrigin::Outside(object) => format!("ContextVariable({})", repr(trace.py, object)),
+            ContextVariableOrigin::New { name, .. } => format!("ContextVariable({})", trace.text(*name)),
         }
     }
 
@@ -348,7 +348,7 @@ impl Variable for ContextVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let ContextVariableOrigin::New { name, default } = self.origin else {
-            return Err(cg.cx().plan_to_make(this, "outlives the graph"));
+            return Err(cg.plan_to_make(this, "outlives the graph"));
         };
         let py = cg.py();
         let class = Argument::Constant(library(py, "contextvars", "ContextVar")?);
@@ -371,12 +371,12 @@ impl Variable for TokenVariable {
         "token"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        class(cx, "Token")
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        class(trace, "Token")
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("TokenVariable({})", cx.text(self.variable))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("TokenVariable({})", trace.text(self.variable))
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
@@ -385,8 +385,8 @@ impl Variable for TokenVariable {
             ("old_value", Some(before)) => Ok(Some(before)),
             ("old_value", None) => {
                 let missing = library(cx.py, "contextvars", "Token")?.getattr(cx.py, "MISSING")?;
-                let tracker = cx.trackers.constant(missing.clone_ref(cx.py));
-                Ok(Some(cx.wrap(missing.bind(cx.py), tracker)))
+                let tracker = cx.trace.trackers.constant(missing.clone_ref(cx.py));
+                Ok(Some(cx.trace.wrap(missing.bind(cx.py), tracker)))
             }
             _ => object_model::get_attr(cx, this, name),
         }
@@ -397,7 +397,7 @@ impl Variable for TokenVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        Err(cg.cx().plan_to_make(this, "outlives the graph"))
+        Err(cg.plan_to_make(this, "outlives the graph"))
     }
 }
 
@@ -410,11 +410,11 @@ impl Variable for ContextCopy {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        class(cx, "Context")
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        class(trace, "Context")
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         "ContextCopy".to_owned()
     }
 
@@ -423,7 +423,7 @@ impl Variable for ContextCopy {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        Err(cg.cx().plan_to_make(this, "outlives the graph"))
+        Err(cg.plan_to_make(this, "outlives the graph"))
     }
 }
 

@@ -43,7 +43,7 @@ builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
         cx.claims.redirect(value);
         cx.claims.special_result(value, SpecialResult::Truth);
         let truth = cx.truth(value)?;
-        Ok(cx.boolean(truth))
+        Ok(cx.trace.boolean(truth))
     }
     _ => fold_or(cx, "bool", args, |_| Err(cannot("bool() with these arguments"))),
 } }
@@ -61,7 +61,7 @@ builtin! { LIST = "list" => |cx, args| {
         ask_length_first(cx, *iterable)?;
     }
     let items = from_iterable(cx, args, "list")?;
-    Ok(cx.list(items))
+    Ok(cx.trace.list(items))
 } }
 
 builtin! { TUPLE = "tuple" => |cx, args| {
@@ -73,7 +73,7 @@ builtin! { TUPLE = "tuple" => |cx, args| {
         }
     }
     let items = from_iterable(cx, args, "tuple")?;
-    Ok(cx.tuple(items))
+    Ok(cx.trace.tuple(items))
 } }
 
 builtin! { SET = "set" => |cx, args| set(cx, args, false) }
@@ -86,7 +86,7 @@ builtin! { ORDERED_DICT = "collections:OrderedDict" => |cx, args| dict(cx, args,
 
 builtin! { SLICE = "slice" => |cx, args| match args.positional[..] {
     [stop] if args.keywords.is_empty() => {
-        let start = cx.none();
+        let start = cx.trace.none();
         SliceVariable::build(cx, start, stop, None)
     }
     [start, stop] if args.keywords.is_empty() => SliceVariable::build(cx, start, stop, None),
@@ -108,13 +108,13 @@ fn new_tuple(cx: &mut OpcodeExecutor<'_>, class: VarId, items: Vec<VarId>) -> Fl
         return Err(cannot("tuple.__new__() of an unknown class"));
     };
     if ty.bind(cx.py).is(cx.py.get_type::<pyo3::types::PyTuple>()) {
-        return Ok(cx.tuple(items));
+        return Ok(cx.trace.tuple(items));
     }
     let made_here = |ty: &Bound<'_, pyo3::types::PyType>| tuple::is_like_tuple(ty) && cpython::is_heap_type(ty);
     if !ty.bind(cx.py).cast().is_ok_and(made_here) || is_struct_sequence(ty.bind(cx.py)) {
         return Err(cannot("tuple.__new__() of a class with items of its own"));
     }
-    Ok(cx.produce(Rc::new(TupleVariable::of_class(class, ty, items))))
+    Ok(cx.trace.produce(Rc::new(TupleVariable::of_class(class, ty, items))))
 }
 
 /// Converts a value by calling a special method.
@@ -142,7 +142,7 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
         return Err(cannot("a number with a base that is not known"));
     };
     let function = super::builtin_object(cx.py, if methods[0] == "__float__" { "float" } else { "int" })?;
-    if let Some(number) = cx.number_of_scalar(&function, value)? {
+    if let Some(number) = cx.trace.number_of_scalar(&function, value)? {
         return Ok(number);
     }
     for &method in methods {
@@ -222,8 +222,8 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
     let order = Replica::order_of_added(cx.py, &keys)?;
     match sole_empty_frozenset(cx.py)?.filter(|_| keys.is_empty()) {
         Some(empty) => {
-            let tracker = cx.trackers.constant(empty.clone().unbind());
-            Ok(cx.wrap(&empty, tracker))
+            let tracker = cx.trace.trackers.constant(empty.clone().unbind());
+            Ok(cx.trace.wrap(&empty, tracker))
         }
         None => Ok(SetVariable::make(cx, (keys, order), true)),
     }
@@ -238,7 +238,7 @@ fn sole_empty_frozenset(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 
 fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<VarId> {
     let name = if ordered { "OrderedDict" } else { "dict" };
-    let mut filling = dict::IndexedEntries::of(cx, Vec::new());
+    let mut filling = dict::IndexedEntries::of(&cx.trace, Vec::new());
     match args.positional[..] {
         [] => {}
         [source] => {
@@ -253,7 +253,7 @@ fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<Var
         }
     }
     filling.put_keywords(cx, &args.keywords)?;
-    Ok(cx.produce(Rc::new(DictVariable::new(filling.finish(), ordered))))
+    Ok(cx.trace.produce(Rc::new(DictVariable::new(filling.finish(), ordered))))
 }
 
 /// True if C code can read the object as bytes, which may contain the text of a number.

@@ -19,7 +19,7 @@ use crate::iterators::sequence::SequenceIterator;
 builtin! { DEQUE = "collections:deque" => |cx, args| {
     let [iterable, maxlen] = args.named(cx, "deque", ["iterable", "maxlen"], 0)?;
     let deque = filled(cx, iterable, maxlen)?;
-    Ok(cx.produce(Rc::new(deque)))
+    Ok(cx.trace.produce(Rc::new(deque)))
 } }
 
 builtin! { INIT = "collections:deque.__init__" => |cx, args| {
@@ -33,7 +33,7 @@ builtin! { INIT = "collections:deque.__init__" => |cx, args| {
     let mut deque = filled(cx, iterable, maxlen)?;
     deque.changes = before.changes;
     deque.store(cx, this);
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 /// Returns the deque that `deque(iterable, maxlen)` makes.
@@ -64,7 +64,7 @@ builtin! { APPENDLEFT = "collections:deque.appendleft" => |cx, args| edit::<1>(c
 builtin! { EXTEND = "collections:deque.extend" => |cx, args| {
     let [this, items] = args.exactly(cx, "extend")?;
     cx.each(items, |cx, item| append(cx, this, &[item]).map(drop))?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 builtin! { EXTENDLEFT = "collections:deque.extendleft" => |cx, args| {
     let [this, items] = args.exactly(cx, "extendleft")?;
@@ -74,7 +74,7 @@ builtin! { EXTENDLEFT = "collections:deque.extendleft" => |cx, args| {
         deque.marked_as_edited().store(cx, this);
         Ok(())
     })?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 builtin! { CLEAR = "collections:deque.clear" => |cx, args| edit::<0>(cx, args, |_, deque, []| {
     deque.items.clear();
@@ -88,7 +88,7 @@ builtin! { REVERSE = "collections:deque.reverse" => |cx, args| edit::<0>(cx, arg
 builtin! { ROTATE = "collections:deque.rotate" => |cx, args| {
     let args = match args.positional[..] {
         [this] => {
-            let one = cx.integer(1)?;
+            let one = cx.trace.integer(1)?;
             CallArgs::positional(vec![this, one])
         }
         _ => args.clone(),
@@ -140,7 +140,7 @@ builtin! { COUNT = "collections:deque.count" => |cx, args| {
     let [this, item] = args.exactly(cx, "count")?;
     let deque = expect(cx, this)?;
     let found = sequence::count(cx, &deque.items, item)?;
-    refuse_changed(cx, this, &deque)?;
+    refuse_changed(&cx.trace, this, &deque)?;
     Ok(found)
 } }
 
@@ -150,9 +150,9 @@ builtin! { INDEX = "collections:deque.index" => |cx, args| {
     let deque = expect(cx, this)?;
     let range = sequence::bounds(cx, start, stop, deque.items.len())?;
     let found = sequence::find(cx, &deque.items[range.clone()], item)?;
-    refuse_changed(cx, this, &deque)?;
+    refuse_changed(&cx.trace, this, &deque)?;
     match found {
-        Some(at) => cx.integer((range.start + at) as i64),
+        Some(at) => cx.trace.integer((range.start + at) as i64),
         None => Err(misuse(cx, |deque, item| deque.call_method1("index", (item,)), item)?),
     }
 } }
@@ -163,7 +163,7 @@ builtin! { SHALLOW_COPY = "collections:deque.__copy__" => |cx, args| copy(cx, ar
 fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [this] = args.exactly(cx, "copy")?;
     let deque = expect(cx, this)?;
-    Ok(cx.produce(Rc::new(DequeVariable::new(deque.items.clone(), deque.maxlen))))
+    Ok(cx.trace.produce(Rc::new(DequeVariable::new(deque.items.clone(), deque.maxlen))))
 }
 
 fn edit<const N: usize>(
@@ -176,10 +176,10 @@ fn edit<const N: usize>(
     let before = expect(cx, this)?;
     let mut deque = DequeVariable::clone(&before);
     let done = work(cx, &mut deque, rest);
-    refuse_changed(cx, this, &before)?;
+    refuse_changed(&cx.trace, this, &before)?;
     done?;
     deque.marked_as_edited().store(cx, this);
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 fn take(

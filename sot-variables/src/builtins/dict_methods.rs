@@ -19,7 +19,7 @@ builtin! { GET = "dict.get" => |cx, args| {
     let (this, [key, default]) = receive(cx, args, "dict", "get", 1)?;
     let dict = expect(cx, this)?;
     let key = HashKey::of(cx, required(key)?)?;
-    Ok(dict.get(cx, &key)?.or(default).unwrap_or_else(|| cx.none()))
+    Ok(dict.get(cx, &key)?.or(default).unwrap_or_else(|| cx.trace.none()))
 } }
 
 builtin! { KEYS = "dict.keys" => |cx, args| view(cx, args, View::Keys) }
@@ -62,7 +62,7 @@ builtin! { MOVE_TO_END = "collections:OrderedDict.move_to_end" => |cx, args| {
     let entry = entries.remove(at);
     entries.insert(if last { entries.len() } else { 0 }, entry);
     write(cx, this, entries)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { SETDEFAULT = "dict.setdefault" => |cx, args| set_default(cx, args) }
@@ -113,7 +113,7 @@ fn receiver(args: &CallArgs) -> Flow<VarId> {
 fn view(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, view: View) -> Flow<VarId> {
     let (dict, []) = receive(cx, args, "dict", view.method(), 0)?;
     expect(cx, dict)?;
-    Ok(cx.produce(Rc::new(DictView { dict, view })))
+    Ok(cx.trace.produce(Rc::new(DictView { dict, view })))
 }
 
 fn pop(cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, default: Option<VarId>) -> Flow<VarId> {
@@ -149,7 +149,7 @@ fn set_default(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     if let Some(value) = dict.get(cx, &key)? {
         return Ok(value);
     }
-    let value = default.unwrap_or_else(|| cx.none());
+    let value = default.unwrap_or_else(|| cx.trace.none());
     let mut entries = dict.entries.clone();
     entries.push(Entry { key, value });
     write(cx, this, entries)?;
@@ -175,17 +175,17 @@ fn update(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     }
     if !args.keywords.is_empty() {
         let entries = expect(cx, this)?.entries.clone();
-        let mut filling = IndexedEntries::of(cx, entries);
+        let mut filling = IndexedEntries::of(&cx.trace, entries);
         filling.put_keywords(cx, &args.keywords)?;
         write(cx, this, filling.finish())?;
     }
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 fn clear(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let (this, []) = receive(cx, args, "dict", "clear", 0)?;
     write(cx, this, Vec::new())?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
@@ -198,14 +198,14 @@ fn set_item(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let (this, [key, value]) = receive(cx, args, "dict", "__setitem__", 2)?;
     expect(cx, this)?;
     cx.set_item(this, required(key)?, required(value)?)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 fn del_item(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let (this, [key]) = receive(cx, args, "dict", "__delitem__", 1)?;
     expect(cx, this)?;
     cx.del_item(this, required(key)?)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 fn iter(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
@@ -217,7 +217,7 @@ fn iter(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 /// Simulates `class.fromkeys(keys, value)` for a subclass of `dict`: the keys are set one by one on an instance.
 pub(crate) fn from_keys_of_class(cx: &mut OpcodeExecutor<'_>, class: VarId, args: &CallArgs) -> Flow<VarId> {
     let [keys, value] = args.named(cx, "fromkeys", ["iterable", "value"], 1)?;
-    let value = value.unwrap_or_else(|| cx.none());
+    let value = value.unwrap_or_else(|| cx.trace.none());
     let made = cx.call(class, &CallArgs::default())?;
     cx.each(required(keys)?, |cx, key| cx.set_item(made, key, value))?;
     Ok(made)
@@ -226,11 +226,11 @@ pub(crate) fn from_keys_of_class(cx: &mut OpcodeExecutor<'_>, class: VarId, args
 /// Simulates `dict.fromkeys(keys, value)`, called on `dict` itself.
 fn from_keys(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [keys, value] = args.named(cx, "fromkeys", ["iterable", "value"], 1)?;
-    let value = value.unwrap_or_else(|| cx.none());
-    let mut filling = IndexedEntries::of(cx, Vec::new());
+    let value = value.unwrap_or_else(|| cx.trace.none());
+    let mut filling = IndexedEntries::of(&cx.trace, Vec::new());
     for key in cx.unpack_all(required(keys)?)? {
         let key = HashKey::of(cx, key)?;
         filling.put(cx, key, value)?;
     }
-    Ok(cx.produce(Rc::new(DictVariable::new(filling.finish(), false))))
+    Ok(cx.trace.produce(Rc::new(DictVariable::new(filling.finish(), false))))
 }

@@ -29,8 +29,8 @@ builtin! { UNSETENV = "posix:unsetenv" => |cx, args| {
 fn replay(cx: &mut OpcodeExecutor<'_>, function: &str, args: Vec<VarId>) -> Flow<VarId> {
     let function = cpython::import(cx.py, "posix")?.getattr(function)?;
     let callable = cx.wrap_fresh(&function)?;
-    cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
-    Ok(cx.none())
+    cx.trace.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
+    Ok(cx.trace.none())
 }
 
 /// Breaks the graph for names and values that the system would refuse, so that the error is raised at the program's

@@ -86,7 +86,7 @@ fn run(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> 
             let text = format!("{name}() reads the frame's variables");
             Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedFrame, text)))
         }
-        Ok(_) if name == "exec" => Ok(cx.none()),
+        Ok(_) if name == "exec" => Ok(cx.trace.none()),
         outcome => outcome,
     }
 }
@@ -145,7 +145,7 @@ fn evaluate(
     }
     frame.namespace = Some(names);
     cx.claims.take();
-    cx.make_cells(&mut frame, &[]);
+    cx.trace.make_cells(&mut frame, &[]);
     match cx.run_frame(frame)?.0 {
         Exit::Return(value) => Ok(value),
         Exit::Yield(_) => Err(cannot("eval() of code that yields")),
@@ -176,7 +176,7 @@ fn frame_in(cx: &mut OpcodeExecutor<'_>, code: Rc<CodeUnit>, names: VarId) -> Fl
         let globals = cx.globals_of(&dict, Some(globals.tracker))?;
         return Ok(Frame::new(code, globals));
     }
-    let key = cx.string("__builtins__");
+    let key = cx.trace.string("__builtins__");
     let has_builtins = cx.contains(names, key, false)?;
     if cx.truth(has_builtins)? {
         let own = cx.get_item(names, key)?;
@@ -185,12 +185,12 @@ fn frame_in(cx: &mut OpcodeExecutor<'_>, code: Rc<CodeUnit>, names: VarId) -> Fl
             return Err(foreign());
         }
     } else {
-        let tracker = cx.trackers.add(Tracker::Builtins);
-        let own = cx.wrap(builtins.dict().as_any(), tracker);
+        let tracker = cx.trace.trackers.add(Tracker::Builtins);
+        let own = cx.trace.wrap(builtins.dict().as_any(), tracker);
         cx.set_item(names, key, own)?;
     }
     // A placeholder that no code can reach: the names are in the trace's own dict.
-    let tracker = cx.trackers.add(Tracker::Produced);
+    let tracker = cx.trace.trackers.add(Tracker::Produced);
     let mut frame = Frame::new(code, Globals { dict: PyDict::new(cx.py).unbind(), tracker });
     frame.global_names = Some(names);
     Ok(frame)

@@ -32,7 +32,7 @@ builtin! { FORMATTER_FIELD = "_string:formatter_field_name_split" => |cx, args| 
     let (first, rest): (Py<PyAny>, Py<PyAny>) = split.map_err(|error| cx.raise(error))?.extract()?;
     let rest = cx.fold(|py| items(rest.bind(py)))?;
     let (first, rest) = (cx.wrap_fresh(first.bind(cx.py))?, cx.iter(rest)?);
-    Ok(cx.tuple(vec![first, rest]))
+    Ok(cx.trace.tuple(vec![first, rest]))
 } }
 
 fn items<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -58,7 +58,7 @@ builtin! { OBJECT_FORMAT = "object.__format__" => |cx, args| {
 builtin! { STR_FORMAT = "str.format" => |cx, args| {
     if let Some(&template) = args.positional.first() {
         // For a template without fields, C code returns the template itself, which may be of a subclass.
-        let owner = subclass::owner_of(cx, template);
+        let owner = subclass::owner_of(&cx.trace, template);
         let plain = |text: String| !text.is_empty() && !text.contains(['{', '}']);
         if owner != template && cx.known_str(template)?.is_some_and(plain) {
             return Ok(owner);
@@ -72,7 +72,7 @@ builtin! { STR_FORMAT = "str.format" => |cx, args| {
     let Some(template) = cx.known_str(template)? else { return Err(cannot("str.format() of an unknown text")) };
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
     let text = Template { args: &rest, next: 0 }.fill(cx, &template)?;
-    Ok(cx.string(&text))
+    Ok(cx.trace.string(&text))
 } }
 
 /// A template while it is filled in.
@@ -97,7 +97,7 @@ impl Template<'_> {
                 value = convert(cx, value, &conversion)?;
             }
             let spec = self.fill(cx, &spec.unwrap_or_default())?;
-            let spec = cx.string(&spec);
+            let spec = cx.trace.string(&spec);
             text.push_str(&formatted(cx, value, spec)?);
         }
         Ok(text)
@@ -127,7 +127,7 @@ impl Template<'_> {
             if is_attribute {
                 value = cx.get_attr(value, &Rc::from(name.extract::<String>(cx.py)?))?;
             } else {
-                let key = cx.constant(name);
+                let key = cx.trace.constant(name);
                 value = cx.get_item(value, key)?;
             }
         }
@@ -174,7 +174,7 @@ pub(crate) fn percent(
         let mut by_name = None;
         if let Some(name) = directive.strip_prefix("%(") {
             let end = name.find([')', '(']).filter(|end| name[*end..].starts_with(')')).ok_or_else(refuse)?;
-            let key = cx.string(&name[..end]);
+            let key = cx.trace.string(&name[..end]);
             by_name = Some(cx.get_item(mapping.ok_or_else(refuse)?, key)?);
             named = true;
             plain.push('%');

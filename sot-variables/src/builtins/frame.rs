@@ -12,7 +12,7 @@ use sot_core::builtin;
 use sot_core::bytecode::flags::{NESTED, OPTIMIZED};
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, TracedFrame};
+use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, Trace, TracedFrame};
 use sot_core::guard::Test;
 use sot_core::language::LANGUAGE;
 use sot_core::tracker::{ById, Tracker};
@@ -88,10 +88,10 @@ fn module_of(cx: &mut OpcodeExecutor<'_>, depth: usize) -> Flow<VarId> {
     let module = cx.get_attr(function, &name)?;
     if let Some(function) = cx.see(function)?.object().filter(|_| outermost) {
         let of = Tracker::GuardedKey(ById(function.clone_ref(cx.py)));
-        let of = cx.trackers.add(of);
-        let tracker = cx.trackers.add(Tracker::Getattr { of, name });
+        let of = cx.trace.trackers.add(of);
+        let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name });
         let value = cx.known(module)?.ok_or_else(refuse)?;
-        cx.guards.add(tracker, Test::Equals(value.unbind()));
+        cx.trace.guards.add(tracker, Test::Equals(value.unbind()));
     }
     Ok(module)
 }
@@ -103,7 +103,7 @@ pub(crate) fn module_of_caller(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let module = if by_function { Some(module_of(cx, 0)?) } else { cx.find_global(&Rc::from("__name__"))? };
     match module {
         Some(module) if cx.truth(module)? => Ok(module),
-        _ => Ok(cx.string("__main__")),
+        _ => Ok(cx.trace.string("__main__")),
     }
 }
 
@@ -134,12 +134,12 @@ impl Variable for FrameVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "types", "FrameType").map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let ty = library(trace.py, "types", "FrameType").map(|ty| ty.into_bound(trace.py));
+        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         "FrameVariable".to_owned()
     }
 
@@ -148,8 +148,8 @@ impl Variable for FrameVariable {
             "f_globals" => Ok(Some(variables_of_module(cx, &self.place.globals))),
             "f_code" => {
                 let code = self.place.code.object.bind(cx.py).clone();
-                let tracker = cx.found_tracker(&code);
-                Ok(Some(cx.wrap(&code, tracker)))
+                let tracker = cx.trace.found_tracker(&code);
+                Ok(Some(cx.trace.wrap(&code, tracker)))
             }
             _ => Err(of_frames("sys._getframe()", SHOWS)),
         }
@@ -177,7 +177,7 @@ fn caller<'a>(cx: &'a OpcodeExecutor<'_>, depth: usize) -> Option<&'a Frame> {
 
 fn variables_of_module(cx: &mut OpcodeExecutor<'_>, globals: &Globals) -> VarId {
     let dict = globals.dict.bind(cx.py).clone();
-    cx.wrap(dict.as_any(), globals.tracker)
+    cx.trace.wrap(dict.as_any(), globals.tracker)
 }
 
 const SHOWS: &str = "shows the frames of its callers, with their variables";
@@ -228,7 +228,7 @@ pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
         None => Vec::new(),
     };
     for (name, value) in bindings(cx)? {
-        let key = cx.string(&name);
+        let key = cx.trace.string(&name);
         let key = HashKey::of(cx, key)?;
         match value {
             Some(value) => dict::put(cx, &mut entries, key, value)?,
@@ -245,7 +245,7 @@ pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
             Ok(known)
         }
         None => {
-            let made = cx.produce(Rc::new(DictVariable::new(entries, false)));
+            let made = cx.trace.produce(Rc::new(DictVariable::new(entries, false)));
             cx.stack.frame_mut().variables = Some(made);
             Ok(made)
         }
@@ -281,8 +281,8 @@ fn bindings(cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<(Rc<str>, Option<VarId>)>> 
 
 fn sorted(cx: &mut OpcodeExecutor<'_>, names: VarId) -> Flow<VarId> {
     let function = builtin_object(cx.py, "sorted")?;
-    let tracker = cx.trackers.constant(function.clone().unbind());
-    let function = cx.wrap(&function, tracker);
+    let tracker = cx.trace.trackers.constant(function.clone().unbind());
+    let function = cx.trace.wrap(&function, tracker);
     cx.call(function, &CallArgs::positional(vec![names]))
 }
 
@@ -312,8 +312,8 @@ fn dir(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
         None => {
             let mut names = BTreeSet::new();
             collect_names(cx, object, &ty, &mut names)?;
-            let names = names.iter().map(|name| cx.string(name)).collect();
-            Ok(cx.list(names))
+            let names = names.iter().map(|name| cx.trace.string(name)).collect();
+            Ok(cx.trace.list(names))
         }
     }
 }

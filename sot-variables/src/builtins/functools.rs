@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 use sot_core::builtin;
 use sot_core::cpython::{self, LruCache};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::policy::MAX_CACHED_TENSORS;
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{ById, Tracker, TrackerId};
@@ -38,12 +38,12 @@ builtin! { PARTIAL = "functools:partial" => |cx, args| {
     let args = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
     // CPython merges a partial of a partial, unless the inner one has attributes.
     let (function, args) = match cx.see_as::<PartialVariable>(function)? {
-        Some(inner) if !inner.has_attributes(cx, function) => (inner.function, inner.complete(cx, &args)?),
+        Some(inner) if !inner.has_attributes(&cx.trace, function) => (inner.function, inner.complete(cx, &args)?),
         _ => (function, args),
     };
-    let (positional, keywords) = (cx.tuple(args.positional), DictVariable::from_keywords(cx, args.keywords)?);
-    let keywords = cx.produce(keywords);
-    Ok(cx.produce(Rc::new(PartialVariable { function, args: positional, keywords, object: None })))
+    let (positional, keywords) = (cx.trace.tuple(args.positional), DictVariable::from_keywords(cx, args.keywords)?);
+    let keywords = cx.trace.produce(keywords);
+    Ok(cx.trace.produce(Rc::new(PartialVariable { function, args: positional, keywords, object: None })))
 } }
 
 builtin! { CALL_PARTIAL = "functools:partial.__call__" => |cx, args| {
@@ -70,8 +70,8 @@ builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
         Cached::Unknown => false,
     };
     match inlined(cx, this, rest) {
-        Err(Unwind::BreakGraph(_) | Unwind::Raise(_)) if is_missing && cx.awaits_filling() => {
-            let text = format!("{} has no result for these arguments yet", cx.text(this));
+        Err(Unwind::BreakGraph(_) | Unwind::Raise(_)) if is_missing && cx.trace.awaits_filling() => {
+            let text = format!("{} has no result for these arguments yet", cx.trace.text(this));
             Err(Unwind::fallback(ReasonId::CacheNotFilled, text))
         }
         // The cache counts the call.
@@ -87,11 +87,14 @@ fn inlined(cx: &mut OpcodeExecutor<'_>, this: VarId, rest: CallArgs) -> Flow<Var
     for argument in rest.all() {
         cx.see(argument)?;
     }
-    let before = (cx.effects.len(), cx.guards.len());
+    let before = (cx.trace.effects.len(), cx.trace.guards.len());
     let result = cx.call(function, &rest)?;
     let payload = cx.see(result)?;
-    let reads_data = cx.guards.since(before.1).iter().any(|guard| guard.asks_for_data(&cx.trackers));
-    if cx.effects.len() == before.0 && !reads_data && (payload.constant().is_some() || payload.form() == Form::Class) {
+    let reads_data = cx.trace.guards.since(before.1).iter().any(|guard| guard.asks_for_data(&cx.trace.trackers));
+    if cx.trace.effects.len() == before.0
+        && !reads_data
+        && (payload.constant().is_some() || payload.form() == Form::Class)
+    {
         count(cx, this, rest);
         return Ok(result);
     }
@@ -107,7 +110,7 @@ builtin! { BIND_CACHED = "functools:_lru_cache_wrapper.__get__" => |cx, args| {
         return Ok(this);
     }
     let payload = (cx.runtime.factories.method)(this, object);
-    Ok(cx.produce(payload))
+    Ok(cx.trace.produce(payload))
 } }
 
 /// What the real cache of a function has for the arguments of a call.
@@ -120,9 +123,9 @@ enum Cached {
 
 /// Looks for the value of a real `lru_cache` function, for arguments that C code hashes and compares.
 fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<Cached> {
-    let of = cx.vars.tracker(this);
+    let of = cx.trace.vars.tracker(this);
     let real = cx.see(this)?.object().map(|object| object.bind(cx.py).clone());
-    let Some(real) = real.filter(|_| cx.trackers.is_loadable(of)) else { return Ok(Cached::Unknown) };
+    let Some(real) = real.filter(|_| cx.trace.trackers.is_loadable(of)) else { return Ok(Cached::Unknown) };
     if real.getattr("__module__").is_ok_and(|module| module.eq("typing").unwrap_or(false)) {
         return Ok(value_of_typing(cx, &real, args)?.map_or(Cached::Unknown, Cached::Value));
     }
@@ -133,8 +136,8 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     guard_identity(cx, this, real.as_unbound());
     count(cx, this, args.clone());
     let [key, args, keywords] = [key, positional.into_any(), keywords.into_any()].map(|part| ById(part.unbind()));
-    let tracker = cx.trackers.add(Tracker::Cached { of, key, args, keywords });
-    Ok(Cached::Value(cx.wrap(&value, tracker)))
+    let tracker = cx.trace.trackers.add(Tracker::Cached { of, key, args, keywords });
+    Ok(Cached::Value(cx.trace.wrap(&value, tracker)))
 }
 
 /// Returns real objects for all arguments of a call, each given by `real`; `None` if one has none.
@@ -159,9 +162,11 @@ fn real_arguments<'py>(
 /// identity. `None` for a tensor that differs from call to call, as the cached value then differs, too.
 fn key_part<'py>(cx: &mut OpcodeExecutor<'py>, argument: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     let payload = cx.see(argument)?;
-    let tracker = cx.vars.tracker(argument);
+    let tracker = cx.trace.vars.tracker(argument);
     if payload.form() == Form::Tensor {
-        let lasts = cx.trackers.is_loadable(tracker) && !cx.is_resumed() && cx.translations() < MAX_CACHED_TENSORS;
+        let lasts = cx.trace.trackers.is_loadable(tracker)
+            && !cx.trace.is_resumed()
+            && cx.trace.translations() < MAX_CACHED_TENSORS;
         let object = payload.object().filter(|_| lasts).map(|object| object.bind(cx.py).clone());
         if let Some(object) = &object {
             guard_identity(cx, argument, object.as_unbound());
@@ -174,7 +179,7 @@ fn key_part<'py>(cx: &mut OpcodeExecutor<'py>, argument: VarId) -> Flow<Option<B
 
 /// Records that new code calls the cached function, which counts the hit and keeps the value.
 fn count(cx: &mut OpcodeExecutor<'_>, this: VarId, args: CallArgs) {
-    cx.effects.record(Effect::Call { callable: this, args: args.positional, keywords: args.keywords });
+    cx.trace.effects.record(Effect::Call { callable: this, args: args.positional, keywords: args.keywords });
 }
 
 /// Folds a cached function of `typing`: its results from known values, and from classes whose metaclass is written in
@@ -191,8 +196,8 @@ fn value_of_typing<'py>(
     let Some((positional, keywords)) = real_arguments(cx, args, real_value)? else { return Ok(None) };
     match real.call(positional, Some(&keywords)) {
         Ok(value) => {
-            let tracker = cx.trackers.constant(value.clone().unbind());
-            Ok(Some(cx.wrap(&value, tracker)))
+            let tracker = cx.trace.trackers.constant(value.clone().unbind());
+            Ok(Some(cx.trace.wrap(&value, tracker)))
         }
         Err(error) => Err(cx.raise(error)),
     }
@@ -207,8 +212,8 @@ sot_core::variable_kind! {
 fn reduce(cx: &mut OpcodeExecutor<'_>, function: VarId, iterable: VarId, initial: Option<VarId>) -> Flow<VarId> {
     let direct = cx.claims.take_call();
     let reduce = library(cx.py, "functools", "reduce")?;
-    let tracker = cx.trackers.constant(reduce.clone_ref(cx.py));
-    let rest = cx.wrap(reduce.bind(cx.py), tracker);
+    let tracker = cx.trace.trackers.constant(reduce.clone_ref(cx.py));
+    let rest = cx.trace.wrap(reduce.bind(cx.py), tracker);
     let iterator = cx.iter(iterable)?;
     let first = match initial {
         Some(initial) => Some(initial),
@@ -243,8 +248,8 @@ impl PartialVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let partial = object.clone().unbind().into_bound(cx.py);
         let mut part = |name: &str| -> Flow<VarId> {
-            let tracker = cx.trackers.add(Tracker::Getattr { of, name: name.into() });
-            Ok(cx.wrap(&partial.getattr(name)?, tracker))
+            let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: name.into() });
+            Ok(cx.trace.wrap(&partial.getattr(name)?, tracker))
         };
         let (function, args, keywords) = (part("func")?, part("args")?, part("keywords")?);
         Ok(Rc::new(PartialVariable { function, args, keywords, object: Some(object.clone().unbind()) }))
@@ -269,10 +274,10 @@ impl PartialVariable {
         Ok(all)
     }
 
-    fn has_attributes(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> bool {
+    fn has_attributes(&self, trace: &Trace<'_>, this: VarId) -> bool {
         // CPython does not merge a partial whose dict exists, even if the dict is empty.
-        let held = self.object.as_ref().and_then(|object| cpython::instance_dict_if_made(object.bind(cx.py)));
-        cx.effects.is_written(this) || held.is_some()
+        let held = self.object.as_ref().and_then(|object| cpython::instance_dict_if_made(object.bind(trace.py)));
+        trace.effects.is_written(this) || held.is_some()
     }
 }
 
@@ -285,13 +290,13 @@ impl Variable for PartialVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "functools", "partial").map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let ty = library(trace.py, "functools", "partial").map(|ty| ty.into_bound(trace.py));
+        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("PartialVariable({})", cx.text(self.function))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("PartialVariable({})", trace.text(self.function))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {

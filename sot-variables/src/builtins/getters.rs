@@ -8,7 +8,7 @@ use pyo3::types::PyTuple;
 
 use sot_core::builtin;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{CallArgs, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::TrackerId;
 use sot_core::variable::{Argument, Rebuild};
@@ -59,7 +59,7 @@ fn make(cx: &mut OpcodeExecutor<'_>, getter: Getter, args: &CallArgs) -> Flow<Va
         let text = format!("{} expected 1 argument, got {}", getter.name(), args.positional.len());
         return Err(cx.raise(PyTypeError::new_err(text)));
     }
-    Ok(cx.produce(Rc::new(GetterVariable { getter, args: args.clone(), object: None })))
+    Ok(cx.trace.produce(Rc::new(GetterVariable { getter, args: args.clone(), object: None })))
 }
 
 /// An `itemgetter`, `attrgetter` or `methodcaller`.
@@ -83,13 +83,13 @@ impl GetterVariable {
         let mut getters = Getter::ALL.into_iter();
         let getter = getters.find(|getter| library(cx.py, "operator", getter.name()).is_ok_and(|own| own.is(&ty)));
         let getter = getter.ok_or_else(refuse)?;
-        if cx.trackers.is_sourced(of) {
-            cx.guards.add(of, Test::Is(Identity::of(&object)));
+        if cx.trace.trackers.is_sourced(of) {
+            cx.trace.guards.add(of, Test::Is(Identity::of(&object)));
         }
         let mut positional = Vec::new();
         for arg in parts.get_item(1)?.cast_into::<PyTuple>().map_err(PyErr::from)?.iter() {
-            let tracker = cx.trackers.constant(arg.clone().unbind());
-            positional.push(cx.wrap(&arg, tracker));
+            let tracker = cx.trace.trackers.constant(arg.clone().unbind());
+            positional.push(cx.trace.wrap(&arg, tracker));
         }
         Ok(Rc::new(GetterVariable { getter, args: CallArgs::positional(positional), object: Some(object.unbind()) }))
     }
@@ -116,12 +116,12 @@ impl Variable for GetterVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "operator", self.getter.name()).map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let ty = library(trace.py, "operator", self.getter.name()).map(|ty| ty.into_bound(trace.py));
+        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("GetterVariable({})", self.getter.name())
     }
 
@@ -145,11 +145,11 @@ impl Variable for GetterVariable {
             return self.get(cx, object, first);
         }
         let all = self.args.positional.iter().map(|&what| self.get(cx, object, what)).collect::<Flow<Vec<_>>>()?;
-        Ok(cx.tuple(all))
+        Ok(cx.trace.tuple(all))
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        let ty = self.python_type(cg.cx());
+        let ty = self.python_type(cg.trace());
         if self.args.keywords.is_empty() {
             return emit_call(cg, |_| Ok(ty.unbind()), &self.args.positional);
         }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
@@ -44,7 +44,7 @@ fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) 
     let function = cpython::import(cx.py, module)?.getattr(name)?;
     let Some((positional, keywords)) = cx.materialize_args(args)? else { return Err(of_unknown()) };
     let object = function.call(positional, Some(&keywords)).map_err(|error| cx.raise(error))?;
-    Ok(cx.produce(Rc::new(HashVariable { object: object.unbind() })))
+    Ok(cx.trace.produce(Rc::new(HashVariable { object: object.unbind() })))
 }
 
 fn of_unknown() -> Unwind {
@@ -61,11 +61,11 @@ impl Variable for HashVariable {
         "hash_object"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         "HashVariable()".to_owned()
     }
 
@@ -73,7 +73,7 @@ impl Variable for HashVariable {
         let object = self.object.bind(cx.py).clone();
         match &**name {
             "digest" | "hexdigest" | "update" | "copy" => {
-                Ok(Some(cx.produce(Rc::new(HashMethod { object: this, name: Rc::clone(name) }))))
+                Ok(Some(cx.trace.produce(Rc::new(HashMethod { object: this, name: Rc::clone(name) }))))
             }
             "name" | "digest_size" | "block_size" => cx.fold(|_| object.getattr(&**name)).map(Some),
             _ => object_model::get_attr(cx, this, name),
@@ -97,12 +97,12 @@ impl Variable for HashMethod {
         "hash_method"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let method = cpython::import(cx.py, "types").and_then(|types| types.getattr("BuiltinMethodType"));
-        method.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let method = cpython::import(trace.py, "types").and_then(|types| types.getattr("BuiltinMethodType"));
+        method.unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("HashMethod({})", self.name)
     }
 
@@ -111,7 +111,7 @@ impl Variable for HashMethod {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
-        let Some(hash) = cx.vars.as_kind::<HashVariable>(self.object) else {
+        let Some(hash) = cx.trace.vars.as_kind::<HashVariable>(self.object) else {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedCall,
                 "a method of a hash whose variable has been replaced",
@@ -121,10 +121,10 @@ impl Variable for HashMethod {
         let copy = hash.object.bind(cx.py).call_method0("copy")?;
         let result = copy.call_method(&*self.name, positional, Some(&keywords)).map_err(|error| cx.raise(error))?;
         match &*self.name {
-            "copy" => Ok(cx.produce(Rc::new(HashVariable { object: result.unbind() }))),
+            "copy" => Ok(cx.trace.produce(Rc::new(HashVariable { object: result.unbind() }))),
             "update" => {
-                cx.vars.set(self.object, Rc::new(HashVariable { object: copy.unbind() }));
-                Ok(cx.none())
+                cx.trace.vars.set(self.object, Rc::new(HashVariable { object: copy.unbind() }));
+                Ok(cx.trace.none())
             }
             _ => cx.fold(|_| Ok(result)),
         }

@@ -11,9 +11,9 @@ builtin! { RECURSION_LIMIT = "sys:getrecursionlimit" => |cx, args| {
     let [] = args.exactly(cx, "getrecursionlimit")?;
     let ask = cpython::import(cx.py, "sys")?.getattr("getrecursionlimit")?;
     let limit: i64 = ask.call0()?.extract()?;
-    let tracker = cx.trackers.constant(ask.unbind());
-    cx.guards.add(tracker, Test::Object(Box::new(RecursionLimit(limit))));
-    cx.integer(limit)
+    let tracker = cx.trace.trackers.constant(ask.unbind());
+    cx.trace.guards.add(tracker, Test::Object(Box::new(RecursionLimit(limit))));
+    cx.trace.integer(limit)
 } }
 
 /// Guard: the recursion limit is this. The guarded object is the function that returns the limit.

@@ -28,8 +28,8 @@ builtin! { PRINT = "print" => |cx, args| {
             return Err(cannot("print() to a file of the program's own, or where one that may fail is in a try"));
         }
         let callable = original_builtin(cx, "print")?;
-        cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
-        return Ok(cx.none());
+        cx.trace.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
+        return Ok(cx.trace.none());
     };
     let others = args.keywords.iter().filter(|(name, _)| &**name != "file").cloned().collect();
     let mut options = CallArgs { positional: Vec::new(), keywords: others };
@@ -42,11 +42,11 @@ builtin! { PRINT = "print" => |cx, args| {
         }
         let callable = original_builtin(cx, "print")?;
         options.keywords.push(("file".into(), file));
-        cx.effects.record(Effect::Call { callable, args: texts, keywords: options.keywords });
+        cx.trace.effects.record(Effect::Call { callable, args: texts, keywords: options.keywords });
     } else {
         print_to(cx, file, &texts, &options)?;
     }
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 /// Returns the file to print to; `None` for the `sys.stdout` from before the trace.
@@ -56,7 +56,7 @@ fn file(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<VarId>> {
             return Ok(Some(*value));
         }
     }
-    Ok(cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into()).flatten())
+    Ok(cx.trace.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into()).flatten())
 }
 
 /// Simulates `print` to a `StringIO` made in the trace: calls `write` with each text.
@@ -69,7 +69,7 @@ fn print_to(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: &[VarId], options: 
     for (name, usual) in [("sep", " "), ("end", "\n")] {
         ends.push(match option(name) {
             Some(given) if !is_none(cx, given)? => given,
-            _ => cx.string(usual),
+            _ => cx.trace.string(usual),
         });
     }
     for (at, &text) in texts.iter().enumerate() {
@@ -104,15 +104,15 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
 
 /// True if `file` is `None`, the trace has not replaced `sys.stdout`, and writing there runs no code of the program.
 fn prints_to_real_stdout(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
-    let written = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into());
+    let written = cx.trace.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into());
     Ok(is_none(cx, file)? && written.is_none() && output_guard::guard_stdout(cx, None)?)
 }
 
 fn is_plain_file(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
-    let tracker = cx.vars.tracker(file);
+    let tracker = cx.trace.vars.tracker(file);
     let payload = cx.see(file)?;
     let Some(object) = payload.object() else { return Ok(false) };
-    Ok(cx.trackers.is_loadable(tracker) && output_guard::writes_without_program_code(object.bind(cx.py))?)
+    Ok(cx.trace.trackers.is_loadable(tracker) && output_guard::writes_without_program_code(object.bind(cx.py))?)
 }
 
 /// Returns the text of a value to print, made now, because containers may change before the replay.
@@ -132,11 +132,11 @@ fn text_by_the_program<'py>(cx: &mut OpcodeExecutor<'py>, str: &Bound<'py, PyAny
     if cx.see(value)?.form() == Form::Tensor {
         return Err(cannot("print() of a value that is not known while tracing"));
     }
-    let before = cx.effects.len();
-    let tracker = cx.trackers.constant(str.clone().unbind());
-    let str = cx.wrap(str, tracker);
+    let before = cx.trace.effects.len();
+    let tracker = cx.trace.trackers.constant(str.clone().unbind());
+    let str = cx.trace.wrap(str, tracker);
     match cx.call(str, &CallArgs::positional(vec![value])) {
-        Ok(text) if cx.effects.len() == before && cx.known_str(text)?.is_some() => Ok(text),
+        Ok(text) if cx.trace.effects.len() == before && cx.known_str(text)?.is_some() => Ok(text),
         Ok(_) | Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => {
             Err(cannot("print() of a value that is not known while tracing"))
         }

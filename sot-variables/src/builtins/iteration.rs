@@ -72,7 +72,7 @@ builtin! { ENUMERATE = "enumerate" => |cx, args| {
     let number = match start {
         Some(start) if cx.known_int(start)?.is_none() => return Err(cannot("enumerate() from an unknown number")),
         Some(start) => start,
-        None => cx.integer(0)?,
+        None => cx.trace.integer(0)?,
     };
     Ok(produce(cx, Enumerate { inner, number }))
 } }
@@ -119,7 +119,7 @@ builtin! { SORTED = "sorted" => |cx, args| {
         _ => cx.unpack_into_list(iterable)?,
     };
     let items = sort(cx, &items, args, direct)?;
-    Ok(cx.list(items))
+    Ok(cx.trace.list(items))
 } }
 
 builtin! { RANGE = "range" => |cx, args| {
@@ -132,7 +132,7 @@ builtin! { RANGE = "range" => |cx, args| {
     }
     let numbers = PyTuple::new(cx.py, numbers)?;
     match cx.py.get_type::<PyRange>().call1(numbers) {
-        Ok(range) => Ok(cx.produce(Rc::new(RangeVariable::new(range.unbind())))),
+        Ok(range) => Ok(cx.trace.produce(Rc::new(RangeVariable::new(range.unbind())))),
         Err(error) => Err(cx.raise(error)),
     }
 } }
@@ -161,8 +161,8 @@ pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs
         }
     }
     let Some(key) = given(cx, key)? else { return in_order(cx, items, items, reverse) };
-    let (list, so_far) = (cx.list(items.to_vec()), cx.list(Vec::new()));
-    let (iterator, backwards) = (cx.iter(list)?, cx.boolean(reverse));
+    let (list, so_far) = (cx.trace.list(items.to_vec()), cx.trace.list(Vec::new()));
+    let (iterator, backwards) = (cx.iter(list)?, cx.trace.boolean(reverse));
     let keys = call_remainder::keys(cx, key, backwards, (list, iterator), so_far, direct)?;
     in_order(cx, items, &keys, reverse)
 }
@@ -255,7 +255,7 @@ pub(super) fn iterators(cx: &mut OpcodeExecutor<'_>, iterables: &[VarId]) -> Flo
 /// Raises a `TypeError` for a value that is not an iterator.
 fn check_iterator(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<()> {
     let payload = cx.see(iterator)?;
-    let is_iterator = payload.python_type(cx).hasattr("__next__")?;
+    let is_iterator = payload.python_type(&cx.trace).hasattr("__next__")?;
     if !is_iterator {
         let name = cx.type_name(iterator)?;
         return Err(cx.raise(PyTypeError::new_err(format!("'{name}' object is not an iterator"))));
@@ -323,7 +323,7 @@ fn reversed_range(cx: &mut OpcodeExecutor<'_>, range: &RangeVariable) -> Flow<Va
     let none = cx.py.None();
     let backwards = cx.py.get_type::<PySlice>().call1((&none, &none, -1))?;
     let range = range.bind(cx.py).get_item(backwards)?;
-    let range = cx.produce(Rc::new(RangeVariable::new(range.unbind())));
+    let range = cx.trace.produce(Rc::new(RangeVariable::new(range.unbind())));
     Ok(SequenceIterator::over(cx, range))
 }
 

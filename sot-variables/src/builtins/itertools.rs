@@ -21,7 +21,7 @@ use crate::iterators::tee::Tee;
 use crate::iterators::{library, produce, IteratorVariable};
 
 builtin! { CHAIN = "itertools:chain" => |cx, args| {
-    let iterables = cx.tuple(args.positional.clone());
+    let iterables = cx.trace.tuple(args.positional.clone());
     let source = cx.iter(iterables)?;
     Ok(produce(cx, Chain { source, active: None }))
 } }
@@ -34,8 +34,8 @@ builtin! { FROM_ITERABLE = "itertools:chain.from_iterable" => |cx, args| {
 
 builtin! { COUNT = "itertools:count" => |cx, args| {
     let [start, step] = args.named(cx, "count", ["start", "step"], 0)?;
-    let next = start.map_or_else(|| cx.integer(0), Ok)?;
-    let step = step.map_or_else(|| cx.integer(1), Ok)?;
+    let next = start.map_or_else(|| cx.trace.integer(0), Ok)?;
+    let step = step.map_or_else(|| cx.trace.integer(1), Ok)?;
     for number in [next, step] {
         if !["int", "float", "complex", "bool"].contains(&&*cx.type_name(number)?) {
             return Err(cannot("itertools.count() of no number"));
@@ -87,7 +87,7 @@ builtin! { ACCUMULATE = "itertools:accumulate" => |cx, args| {
 
 builtin! { ZIP_LONGEST = "itertools:zip_longest" => |cx, args| {
     let fill = match args.keywords[..] {
-        [] => cx.none(),
+        [] => cx.trace.none(),
         [(ref name, value)] if &**name == "fillvalue" => value,
         _ => return Err(cannot("zip_longest() with these arguments")),
     };
@@ -154,7 +154,7 @@ builtin! { TEE = "itertools:tee" => |cx, args| {
     cx.limits.refuse_many(count)?;
     let rest = (1..count).map(|_| produce(cx, tee.clone())).collect::<Vec<_>>();
     let all = std::iter::once(first).chain(rest).take(count).collect();
-    Ok(cx.tuple(all))
+    Ok(cx.trace.tuple(all))
 } }
 
 builtin! { FILTERFALSE = "itertools:filterfalse" => |cx, args| filtered(cx, args, FilterRule::Drop) }
@@ -178,7 +178,7 @@ builtin! { PRODUCT = "itertools:product" => |cx, args| {
     let pools = vec![pools; repeat].concat();
     let ranges = pools.iter().map(|pool| PyRange::new(cx.py, 0, pool.len() as isize)).collect::<PyResult<Vec<_>>>()?;
     let positions = library(cx.py, "itertools", "product")?.into_bound(cx.py).call1(PyTuple::new(cx.py, ranges)?)?;
-    let args = pools.iter().map(|pool| cx.tuple(pool.clone())).collect();
+    let args = pools.iter().map(|pool| cx.trace.tuple(pool.clone())).collect();
     let selections = Rc::new(Selections::new("product", pools, positions));
     Ok(produce(cx, Itertool::Selection { args, selections, position: 0 }))
 } }
@@ -212,7 +212,7 @@ fn selections(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &'static str) 
     let function = library(cx.py, "itertools", name)?.into_bound(cx.py);
     let range = PyRange::new(cx.py, 0, items.len() as isize)?;
     let positions = function.call((range,), Some(&options)).map_err(|error| cx.raise(error))?;
-    let args = std::iter::once(cx.tuple(items.clone())).chain(count).collect();
+    let args = std::iter::once(cx.trace.tuple(items.clone())).chain(count).collect();
     let selections = Rc::new(Selections::new(name, vec![items], positions));
     Ok(produce(cx, Itertool::Selection { args, selections, position: 0 }))
 }

@@ -54,7 +54,9 @@ fn two(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<[VarId; 2]> {
 fn refuse_reached_cache(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let module = cpython::import(cx.py, "linecache")?;
     // Before 3.9, the cache is cleared by replacing the dict.
-    if cx.identities.of(&module.getattr("cache")?).is_some() || cx.effects.binds_globals(&module.dict().unbind()) {
+    if cx.trace.identities.of(&module.getattr("cache")?).is_some()
+        || cx.trace.effects.binds_globals(&module.dict().unbind())
+    {
         return Err(cannot("linecache, whose cache the function has reached"));
     }
     Ok(())

@@ -16,13 +16,13 @@ use crate::containers::sequence;
 builtin! { APPEND = "list.append" => |cx, args| {
     let (this, [item]) = receive(cx, args, "list", "append", 1)?;
     list::append(cx, this, required(item)?)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { EXTEND = "list.extend" => |cx, args| {
     let (this, [items]) = receive(cx, args, "list", "extend", 1)?;
     list::extend(cx, this, required(items)?)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { INSERT = "list.insert" => |cx, args| {
@@ -33,7 +33,7 @@ builtin! { INSERT = "list.insert" => |cx, args| {
     let at = (if index < 0 { index + len } else { index }).clamp(0, len);
     items.insert(at as usize, required(item)?);
     write(cx, this, items)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { REMOVE = "list.remove" => |cx, args| {
@@ -46,7 +46,7 @@ builtin! { REMOVE = "list.remove" => |cx, args| {
     let mut items = before.items.clone();
     items.remove(at);
     write(cx, this, items)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { POP = "list.pop" => |cx, args| {
@@ -69,7 +69,7 @@ builtin! { POP = "list.pop" => |cx, args| {
 builtin! { CLEAR = "list.clear" => |cx, args| {
     let (this, []) = receive(cx, args, "list", "clear", 0)?;
     write(cx, this, Vec::new())?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { INDEX = "list.index" => |cx, args| {
@@ -79,7 +79,7 @@ builtin! { INDEX = "list.index" => |cx, args| {
     let range = sequence::bounds(cx, start, stop, before.items.len())?;
     let found = sequence::find(cx, &before.items[range.clone()], item);
     match list::unchanged(cx, this, &before, found)? {
-        Some(at) => cx.integer((range.start + at) as i64),
+        Some(at) => cx.trace.integer((range.start + at) as i64),
         None => Err(not_in_list(cx, item)?),
     }
 } }
@@ -103,20 +103,20 @@ builtin! { SORT = "list.sort" => |cx, args| {
     let sorted = list::unchanged(cx, this, &emptied, sorted);
     write(cx, this, sorted.as_ref().map_or(items, Vec::clone))?;
     sorted?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { REVERSE = "list.reverse" => |cx, args| {
     let (this, []) = receive(cx, args, "list", "reverse", 0)?;
     let items = expect(cx, this)?.items.iter().rev().copied().collect();
     write(cx, this, items)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { COPY = "list.copy" => |cx, args| {
     let (this, []) = receive(cx, args, "list", "copy", 0)?;
     let items = expect(cx, this)?.items.clone();
-    Ok(cx.list(items))
+    Ok(cx.trace.list(items))
 } }
 
 builtin! { LEN = "list.__len__" => |cx, args| {
@@ -135,14 +135,14 @@ builtin! { SET = "list.__setitem__" => |cx, args| {
     let (this, [key, value]) = receive(cx, args, "list", "__setitem__", 2)?;
     expect(cx, this)?;
     cx.set_item(this, required(key)?, required(value)?)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { DELETE = "list.__delitem__" => |cx, args| {
     let (this, [key]) = receive(cx, args, "list", "__delitem__", 1)?;
     expect(cx, this)?;
     cx.del_item(this, required(key)?)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { CONTAINS = "list.__contains__" => |cx, args| {

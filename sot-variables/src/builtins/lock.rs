@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
 use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{CallArgs, OpcodeExecutor, Trace};
 use sot_core::side_effects::Effect;
 use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
@@ -45,7 +45,7 @@ builtin! { EXIT = "_thread:LockType.__exit__" => |cx, args| release(cx, args) }
 builtin! { LOCKED = "_thread:LockType.locked" => |cx, args| {
     let [lock] = args.exactly(cx, "locked")?;
     let held = made(cx, lock)?.ok_or_else(|| cannot("whether a lock is taken"))?.held;
-    Ok(cx.boolean(held > 0))
+    Ok(cx.trace.boolean(held > 0))
 } }
 builtin! { ACQUIRE_REENTRANT = "_thread:RLock.acquire" => |cx, args| acquire(cx, args) }
 builtin! { ENTER_REENTRANT = "_thread:RLock.__enter__" => |cx, args| acquire(cx, args) }
@@ -58,7 +58,7 @@ fn new(cx: &mut OpcodeExecutor<'_>, maker: &str, reentrant: bool, args: &CallArg
     }
     // In some versions, the class cannot be called.
     library(cx.py, "_thread", maker)?.call0(cx.py).map_err(|error| cx.raise(error))?;
-    Ok(cx.produce(Rc::new(LockVariable { reentrant, held: 0 })))
+    Ok(cx.trace.produce(Rc::new(LockVariable { reentrant, held: 0 })))
 }
 
 fn made(cx: &mut OpcodeExecutor<'_>, lock: VarId) -> Flow<Option<Rc<LockVariable>>> {
@@ -68,7 +68,7 @@ fn made(cx: &mut OpcodeExecutor<'_>, lock: VarId) -> Flow<Option<Rc<LockVariable
 fn acquire(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let Some((lock, made)) = receiver(cx, args)? else {
         later(cx, "acquire", args)?;
-        return Ok(cx.boolean(true));
+        return Ok(cx.trace.boolean(true));
     };
     if args.positional.len() > 1 || !args.keywords.is_empty() {
         return Err(cannot("a lock taken with arguments"));
@@ -76,18 +76,18 @@ fn acquire(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     if made.held > 0 && !made.reentrant {
         return Err(cannot("a lock that is taken already"));
     }
-    cx.vars.set(lock, Rc::new(LockVariable { reentrant: made.reentrant, held: made.held + 1 }));
-    Ok(cx.boolean(true))
+    cx.trace.vars.set(lock, Rc::new(LockVariable { reentrant: made.reentrant, held: made.held + 1 }));
+    Ok(cx.trace.boolean(true))
 }
 
 fn release(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let Some((lock, made)) = receiver(cx, args)? else {
         later(cx, "release", args)?;
-        return Ok(cx.none());
+        return Ok(cx.trace.none());
     };
     let held = made.held.checked_sub(1).ok_or_else(|| cannot("the release of a lock that is not taken"))?;
-    cx.vars.set(lock, Rc::new(LockVariable { reentrant: made.reentrant, held }));
-    Ok(cx.none())
+    cx.trace.vars.set(lock, Rc::new(LockVariable { reentrant: made.reentrant, held }));
+    Ok(cx.trace.none())
 }
 
 /// Returns the lock of a call, if it was made in the trace.
@@ -119,12 +119,12 @@ impl Variable for LockVariable {
         "lock"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "_thread", self.class()).map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let ty = library(trace.py, "_thread", self.class()).map(|ty| ty.into_bound(trace.py));
+        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("LockVariable(held: {})", self.held)
     }
 
@@ -147,8 +147,8 @@ fn later(cx: &mut OpcodeExecutor<'_>, method: &str, args: &CallArgs) -> Flow<()>
     }
     let lock = *args.positional.first().ok_or_else(|| cannot("a method of a lock without one"))?;
     let method = cx.type_of(lock)?.getattr(method)?;
-    let callable = cx.constant(method.unbind());
-    cx.effects.record(Effect::Call { callable, args: vec![lock], keywords: Vec::new() });
+    let callable = cx.trace.constant(method.unbind());
+    cx.trace.effects.record(Effect::Call { callable, args: vec![lock], keywords: Vec::new() });
     Ok(())
 }
 

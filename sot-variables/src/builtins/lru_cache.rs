@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use sot_core::builtin;
 use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{CallArgs, OpcodeExecutor, Trace};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
@@ -53,7 +53,7 @@ builtin! { MAKE = "functools:_lru_cache_wrapper" => |cx, args| {
     }
     let kept = Rc::new(Vec::new());
     let payload = CachedVariable { function, maxsize, typed, info, limit, kept, hits: 0, misses: 0 };
-    let cached = cx.produce(Rc::new(payload));
+    let cached = cx.trace.produce(Rc::new(payload));
     cx.note_step(cached);
     Ok(cached)
 } }
@@ -61,16 +61,17 @@ builtin! { MAKE = "functools:_lru_cache_wrapper" => |cx, args| {
 builtin! { INFO = "functools:_lru_cache_wrapper.cache_info" => |cx, args| {
     let [this] = args.exactly(cx, "cache_info")?;
     let cached = expect(cx, this)?;
-    let (hits, misses) = (cx.integer(cached.hits)?, cx.integer(cached.misses)?);
-    let size = cx.integer(cached.kept.len() as i64)?;
+    let (hits, misses) = (cx.trace.integer(cached.hits)?, cx.trace.integer(cached.misses)?);
+    let size = cx.trace.integer(cached.kept.len() as i64)?;
     cx.call(cached.info, &CallArgs::positional(vec![hits, misses, cached.maxsize, size]))
 } }
 
 builtin! { CLEAR = "functools:_lru_cache_wrapper.cache_clear" => |cx, args| {
     let [this] = args.exactly(cx, "cache_clear")?;
     let cached = expect(cx, this)?;
-    cx.vars.set(this, Rc::new(CachedVariable { kept: Rc::new(Vec::new()), hits: 0, misses: 0, ..(*cached).clone() }));
-    Ok(cx.none())
+    let empty = CachedVariable { kept: Rc::new(Vec::new()), hits: 0, misses: 0, ..(*cached).clone() };
+    cx.trace.vars.set(this, Rc::new(empty));
+    Ok(cx.trace.none())
 } }
 
 fn expect(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Rc<CachedVariable>> {
@@ -112,13 +113,13 @@ impl Variable for CachedVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "functools", "_lru_cache_wrapper").map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let ty = library(trace.py, "functools", "_lru_cache_wrapper").map(|ty| ty.into_bound(trace.py));
+        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("CachedVariable({})", cx.text(self.function))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("CachedVariable({})", trace.text(self.function))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -128,7 +129,7 @@ impl Variable for CachedVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if self.hits + self.misses > 0 {
-            return Err(cg.cx().plan_to_make(this, "outlives the graph with what it keeps"));
+            return Err(cg.plan_to_make(this, "outlives the graph with what it keeps"));
         }
         let parts = [self.function, self.maxsize, self.typed, self.info];
         emit_call(cg, |py| library(py, "functools", "_lru_cache_wrapper"), parts)
@@ -145,11 +146,11 @@ impl Variable for CachedVariable {
                     after.rotate_left(1);
                 }
                 let order = Rc::new(order);
-                cx.vars.set(this, Rc::new(CachedVariable { hits: now.hits + 1, kept: order, ..(*now).clone() }));
+                cx.trace.vars.set(this, Rc::new(CachedVariable { hits: now.hits + 1, kept: order, ..(*now).clone() }));
                 return Ok(kept.value);
             }
         }
-        cx.vars.set(this, Rc::new(CachedVariable { misses: self.misses + 1, ..self.clone() }));
+        cx.trace.vars.set(this, Rc::new(CachedVariable { misses: self.misses + 1, ..self.clone() }));
         let value = cx.call(self.function, args)?;
         let now = expect(cx, this)?;
         for old in now.kept.iter() {
@@ -160,12 +161,12 @@ impl Variable for CachedVariable {
         let mut kept = now.kept.to_vec();
         if kept.len() >= now.limit {
             let dropped = kept.remove(0).value;
-            if cx.holds_observable(dropped) {
+            if cx.trace.holds_observable(dropped) {
                 return Err(cannot("a cached function that drops what shows when it goes"));
             }
         }
         kept.push(CachedResult { key, value });
-        cx.vars.set(this, Rc::new(CachedVariable { kept: Rc::new(kept), ..(*now).clone() }));
+        cx.trace.vars.set(this, Rc::new(CachedVariable { kept: Rc::new(kept), ..(*now).clone() }));
         Ok(value)
     }
 }

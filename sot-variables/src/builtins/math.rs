@@ -19,7 +19,7 @@ builtin! { PROD = "math:prod" => |cx, args| {
         return Ok(product);
     }
     let start = args.keywords.iter().find(|(name, _)| &**name == "start").map(|(_, value)| *value);
-    let mut product = start.map_or_else(|| cx.integer(1), Ok)?;
+    let mut product = start.map_or_else(|| cx.trace.integer(1), Ok)?;
     cx.each(required(args.positional.first().copied())?, |cx, item| {
         product = cx.binary(BinaryOp::Multiply, product, item)?;
         Ok(())
@@ -30,13 +30,13 @@ builtin! { PROD = "math:prod" => |cx, args| {
 /// True if the value is a container of items some of which are open sizes, or integers computed from them.
 fn has_open_items(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>) -> Flow<bool> {
     let Some(value) = value else { return Ok(false) };
-    let payload = cx.vars.get(value);
+    let payload = cx.trace.vars.get(value);
     // A number is no container, and an open one must not be looked at.
     if payload.constant().is_some() || cx.is_open_operand(value) {
         return Ok(false);
     }
     let items = payload.items(cx, value)?;
-    Ok(items.is_some_and(|items| items.iter().any(|&item| cx.is_open(item))))
+    Ok(items.is_some_and(|items| items.iter().any(|&item| cx.trace.is_open(item))))
 }
 
 /// Calls the function if its arguments are known. Sizes that are left open stay so.

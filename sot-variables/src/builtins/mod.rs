@@ -64,8 +64,8 @@ fn builtin_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny
 /// those of f-strings call it without looking its name up.
 pub fn original_builtin(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let function = cpython::builtin(cx.py, name)?;
-    let tracker = cx.trackers.constant(function.clone().unbind());
-    Ok(cx.wrap(&function, tracker))
+    let tracker = cx.trace.trackers.constant(function.clone().unbind());
+    Ok(cx.trace.wrap(&function, tracker))
 }
 
 /// Returns the receiver of a method and its arguments: `required` to `N` positional ones and no keywords. For a wrong

@@ -19,7 +19,7 @@ use crate::containers::deque::DequeVariable;
 use crate::containers::dict::DictVariable;
 
 builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
-    [_] if args.keywords.is_empty() => Ok(cx.none()),
+    [_] if args.keywords.is_empty() => Ok(cx.trace.none()),
     [this, ..] => {
         // Extra arguments are allowed if the class overrides `__new__` but not `__init__`.
         let (ty, object) = (cx.type_of(this)?, cx.py.get_type::<PyAny>());
@@ -28,7 +28,7 @@ builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
         } else if ty.getattr("__new__")?.is(object.getattr("__new__")?) {
             cx.type_name(this)?
         } else {
-            return Ok(cx.none());
+            return Ok(cx.trace.none());
         };
         let text = format!("{owner}.__init__() takes exactly one argument (the instance to initialize)");
         Err(cx.raise(PyTypeError::new_err(text)))
@@ -38,7 +38,10 @@ builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
 
 // The default hook does nothing.
 builtin! { INIT_SUBCLASS = "object.__init_subclass__" => |cx, args| {
-    if args.keywords.is_empty() { Ok(cx.none()) } else { Err(cannot("__init_subclass__() with keyword arguments")) }
+    if !args.keywords.is_empty() {
+        return Err(cannot("__init_subclass__() with keyword arguments"));
+    }
+    Ok(cx.trace.none())
 } }
 
 builtin! { GETATTRIBUTE = "object.__getattribute__" => |cx, args| {
@@ -58,7 +61,7 @@ builtin! { SETATTR = "object.__setattr__" => |cx, args| {
     let name = name_of(cx, name, "")?;
     refuse_other_writes(cx, this)?;
     object_model::generic_set_attr(cx, this, &name, Some(value))?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { DELATTR = "object.__delattr__" => |cx, args| {
@@ -66,7 +69,7 @@ builtin! { DELATTR = "object.__delattr__" => |cx, args| {
     let name = name_of(cx, name, "")?;
     refuse_other_writes(cx, this)?;
     object_model::generic_set_attr(cx, this, &name, None)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 /// Breaks the graph for objects whose attributes `object.__setattr__` does not write: C code does, or they are stored
@@ -134,9 +137,9 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let class = object_model::type_variable(cx, this)?;
     if payload.form() == Form::Set {
         let items = cx.unpack_all(this)?;
-        let items = cx.list(items);
-        let (args, none) = (cx.tuple(vec![items]), cx.none());
-        return Ok(cx.tuple(vec![class, args, none]));
+        let items = cx.trace.list(items);
+        let (args, none) = (cx.trace.tuple(vec![items]), cx.trace.none());
+        return Ok(cx.trace.tuple(vec![class, args, none]));
     }
     if !ty.getattr("__reduce__")?.is(&object.getattr("__reduce__")?) {
         return cx.call_method(this, "__reduce__", &[]);
@@ -188,21 +191,21 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
             state
         } else {
             let held = DictVariable::from_keywords(cx, held)?;
-            let held = cx.produce(held);
-            cx.tuple(vec![state, held])
+            let held = cx.trace.produce(held);
+            cx.trace.tuple(vec![state, held])
         }
     };
     let make = cpython::import(cx.py, "copyreg")?.getattr("__newobj__")?;
-    let tracker = cx.trackers.constant(make.clone().unbind());
-    let (make, args, none) = (cx.wrap(&make, tracker), cx.tuple(args), cx.none());
-    Ok(cx.tuple(vec![make, args, state, none, none]))
+    let tracker = cx.trace.trackers.constant(make.clone().unbind());
+    let (make, args, none) = (cx.trace.wrap(&make, tracker), cx.trace.tuple(args), cx.trace.none());
+    Ok(cx.trace.tuple(vec![make, args, state, none, none]))
 }
 
 /// Returns the dict of an object's attributes, or `None` if it is missing or empty.
 fn attributes_of(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     match cx.find_attr(this, &Rc::from("__dict__"))? {
         Some(dict) if cx.truth(dict)? => Ok(dict),
-        _ => Ok(cx.none()),
+        _ => Ok(cx.trace.none()),
     }
 }
 
@@ -212,8 +215,8 @@ builtin! { REDUCE_ORDERED = "collections:OrderedDict.__reduce__" => |cx, args| {
     let items = cx.call_method(this, "items", &[])?;
     let items = cx.iter(items)?;
     let state = attributes_of(cx, this)?;
-    let (args, none) = (cx.tuple(Vec::new()), cx.none());
-    Ok(cx.tuple(vec![class, args, state, none, items]))
+    let (args, none) = (cx.trace.tuple(Vec::new()), cx.trace.none());
+    Ok(cx.trace.tuple(vec![class, args, state, none, items]))
 } }
 
 builtin! { REDUCE_DEQUE = "collections:deque.__reduce__" => |cx, args| {
@@ -224,17 +227,17 @@ builtin! { REDUCE_DEQUE = "collections:deque.__reduce__" => |cx, args| {
     }
     let bound = cx.get_attr(this, &Rc::from("maxlen"))?;
     let unbounded = cx.known(bound)?.is_some_and(|bound| bound.is_none());
-    let empty = cx.tuple(Vec::new());
-    let args = if unbounded { empty } else { cx.tuple(vec![empty, bound]) };
-    let (items, none) = (cx.iter(this)?, cx.none());
-    Ok(cx.tuple(vec![class, args, none, items]))
+    let empty = cx.trace.tuple(Vec::new());
+    let args = if unbounded { empty } else { cx.trace.tuple(vec![empty, bound]) };
+    let (items, none) = (cx.iter(this)?, cx.trace.none());
+    Ok(cx.trace.tuple(vec![class, args, none, items]))
 } }
 
 /// Returns `True` or `False` for identical objects, else `NotImplemented`.
 fn identity(cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId, equal: bool) -> Flow<VarId> {
     if cx.is_same(this, other)? {
-        return Ok(cx.boolean(equal));
+        return Ok(cx.trace.boolean(equal));
     }
     let value = cx.py.NotImplemented();
-    Ok(cx.constant(value))
+    Ok(cx.trace.constant(value))
 }

@@ -64,7 +64,7 @@ operators! { compare(CompareOp):
 
 builtin! { LENGTH_HINT = "operator:length_hint" => |cx, args| {
     let (object, default) = match args.positional[..] {
-        [object] if args.keywords.is_empty() => (object, cx.integer(0)?),
+        [object] if args.keywords.is_empty() => (object, cx.trace.integer(0)?),
         [object, default] if args.keywords.is_empty() && cx.known_int(default)?.is_some() => (object, default),
         _ => return Err(cannot("length_hint() with these arguments")),
     };
@@ -77,7 +77,7 @@ builtin! { LENGTH_HINT = "operator:length_hint" => |cx, args| {
         return cx.call_builtin(&len, &CallArgs::positional(vec![object]), false);
     }
     if let Some(left) = SequenceIterator::items_left(cx, object)? {
-        return cx.integer(left);
+        return cx.trace.integer(left);
     }
     let method = object_model::find_special(cx, object, &Rc::from("__length_hint__"))?;
     let Some(method) = method else { return Ok(default) };
@@ -107,7 +107,7 @@ builtin! { INVERT = "operator:invert" => |cx, args| {
 
 builtin! { TRUTH = "operator:truth" => |cx, args| apply::<1>(cx, args, |cx, [value]| {
     let truth = cx.truth(value)?;
-    Ok(cx.boolean(truth))
+    Ok(cx.trace.boolean(truth))
 }) }
 
 builtin! { ABS = "operator:abs" => |cx, args| apply::<1>(cx, args, |cx, [value]| {
@@ -123,12 +123,12 @@ builtin! { GETITEM = "operator:getitem" => |cx, args| apply::<2>(cx, args, |cx, 
 
 builtin! { SETITEM = "operator:setitem" => |cx, args| apply::<3>(cx, args, |cx, [a, b, c]| {
     cx.set_item(a, b, c)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }) }
 
 builtin! { DELITEM = "operator:delitem" => |cx, args| apply::<2>(cx, args, |cx, [a, b]| {
     cx.del_item(a, b)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }) }
 
 fn apply<const N: usize>(

@@ -57,7 +57,7 @@ fn set_up(_: &mut OpcodeExecutor<'_>, _: &CallArgs) -> Flow<VarId> {
 fn handling(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> CallArgs {
     let mut args = args.clone();
     if !args.keywords.iter().any(|(name, _)| &**name == "exc_info") {
-        args.keywords.push(("exc_info".into(), cx.boolean(true)));
+        args.keywords.push(("exc_info".into(), cx.trace.boolean(true)));
     }
     args
 }
@@ -75,7 +75,7 @@ fn log_on_root(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>)
         return Err(cannot("logging to a handler of the program's own, or one that it configures in its own way"));
     }
     // The root logger is configured at the replay, if it has no handlers then.
-    let none = cx.none();
+    let none = cx.trace.none();
     log(cx, none, &args.positional, &args.keywords, level)
 }
 
@@ -90,7 +90,7 @@ fn log(
         return Err(cannot("logging by what the function itself has set up"));
     }
     let mut depth = 1;
-    let mut raised = cx.none();
+    let mut raised = cx.trace.none();
     for (name, value) in keywords {
         match (&**name, cx.known_int(*value)?) {
             ("stacklevel", Some(level)) => depth = level,
@@ -102,7 +102,7 @@ fn log(
     }
     let mut rest = rest.iter().copied();
     let level = match level {
-        Some(level) => cx.integer(level)?,
+        Some(level) => cx.trace.integer(level)?,
         None => rest.next().ok_or_else(|| cannot("logging without a level"))?,
     };
     if cx.known_int(level)?.is_none() {
@@ -116,14 +116,14 @@ fn log(
             (callable, [logger, level, raised].into_iter().chain(place).chain(message).collect())
         }
         None => {
-            let above = cx.integer(depth - cx.stack.len() as i64)?;
+            let above = cx.trace.integer(depth - cx.stack.len() as i64)?;
             let callable = replayed(cx, &wrap_pyfunction!(emit_record_for_caller, cx.py)?)?;
             let here = self::place(cx, 1).ok_or_else(|| cannot("logging outside of functions"))?;
             (callable, [logger, level, raised, above].into_iter().chain(here).chain(message).collect())
         }
     };
-    cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
-    Ok(cx.none())
+    cx.trace.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
+    Ok(cx.trace.none())
 }
 
 /// True if all handlers are those of the module `logging`, which only write a record's text. Other handlers could
@@ -151,14 +151,16 @@ fn writes_texts(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool> {
 /// final state, or has replaced `sys.stderr`.
 fn writes_to_logging(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let logging = cpython::import(cx.py, "logging")?;
-    let stderr = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stderr".into());
-    if stderr.is_some() || cx.effects.binds_globals(&logging.dict().unbind()) {
+    let stderr = cx.trace.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stderr".into());
+    if stderr.is_some() || cx.trace.effects.binds_globals(&logging.dict().unbind()) {
         return Ok(true);
     }
-    let written: Vec<VarId> = cx.effects.written().collect();
+    let written: Vec<VarId> = cx.trace.effects.written().collect();
     for variable in written {
-        let Some(object) = cx.vars.get(variable).object().map(|object| object.bind(cx.py).clone()) else { continue };
-        let path = cx.trackers.text(cx.py, cx.vars.tracker(variable));
+        let Some(object) = cx.trace.vars.get(variable).object().map(|object| object.bind(cx.py).clone()) else {
+            continue;
+        };
+        let path = cx.trace.trackers.text(cx.py, cx.trace.vars.tracker(variable));
         let is_list_of_handlers =
             object.is_instance_of::<PyList>() && [".handlers", ".filters"].iter().any(|name| path.ends_with(name));
         let module = object.get_type().getattr("__module__").and_then(|module| module.extract::<String>());
@@ -174,7 +176,7 @@ fn message(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
     let Some((&format, rest)) = given.split_first() else { return Err(cannot("logging without a message")) };
     let mut are_values = true;
     for &value in given {
-        are_values &= cx.is_open_number(value) || cx.known(value)?.is_some();
+        are_values &= cx.trace.is_open_number(value) || cx.known(value)?.is_some();
     }
     if are_values {
         return Ok(given.to_vec());
@@ -207,10 +209,10 @@ fn followed_message(cx: &mut OpcodeExecutor<'_>, format: VarId, values: &[VarId]
             return Err(unknown());
         }
     }
-    let before = cx.effects.len();
-    let values = cx.tuple(values.to_vec());
+    let before = cx.trace.effects.len();
+    let values = cx.trace.tuple(values.to_vec());
     match cx.binary(BinaryOp::Remainder, format, values) {
-        Ok(text) if cx.effects.len() == before && cx.known_str(text)?.is_some() => Ok(text),
+        Ok(text) if cx.trace.effects.len() == before && cx.known_str(text)?.is_some() => Ok(text),
         // `logging` reports formatting errors in its own way.
         Ok(_) | Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => Err(unknown()),
         Err(other) => Err(other),
@@ -221,8 +223,8 @@ fn followed_message(cx: &mut OpcodeExecutor<'_>, format: VarId, values: &[VarId]
 pub(super) fn place(cx: &mut OpcodeExecutor<'_>, depth: i64) -> Option<[VarId; 3]> {
     let frame = frame_at(cx, depth)?;
     let (at, function) = (frame.location(), frame.code.code.name.clone());
-    let line = cx.integer(i64::from(at.line)).ok()?;
-    Some([cx.string(&at.file), line, cx.string(&function)])
+    let line = cx.trace.integer(i64::from(at.line)).ok()?;
+    Some([cx.trace.string(&at.file), line, cx.trace.string(&function)])
 }
 
 pub(super) fn frame_at<'a>(cx: &'a OpcodeExecutor<'_>, depth: i64) -> Option<&'a Frame> {

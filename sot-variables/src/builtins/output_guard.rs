@@ -112,10 +112,10 @@ pub(super) fn may_catch(frame: &Frame) -> bool {
 
 /// True if no code of the program processes the records of a logger. Adds the guard.
 pub(super) fn guard_logger(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool> {
-    let tracker = cx.vars.tracker(logger);
+    let tracker = cx.trace.vars.tracker(logger);
     let object = cx.see(logger)?.object().map(|object| object.clone_ref(cx.py));
     match object {
-        Some(object) if cx.trackers.is_loadable(tracker) => {
+        Some(object) if cx.trace.trackers.is_loadable(tracker) => {
             guard_if_no_program_code(cx, Output::Logger, object, tracker)
         }
         _ => Ok(false),
@@ -125,30 +125,30 @@ pub(super) fn guard_logger(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<b
 /// True if no code of the program processes the records of the root logger. Adds the guard.
 pub(super) fn guard_root_logger(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let module = cpython::import(cx.py, "logging")?.into_any().unbind();
-    let tracker = cx.trackers.constant(module.clone_ref(cx.py));
+    let tracker = cx.trace.trackers.constant(module.clone_ref(cx.py));
     guard_if_no_program_code(cx, Output::RootLogger, module, tracker)
 }
 
 /// True if no code of the program shows warnings. Adds the guard.
 pub(super) fn guard_warnings(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let module = cpython::import(cx.py, "warnings")?.into_any().unbind();
-    let tracker = cx.trackers.constant(module.clone_ref(cx.py));
+    let tracker = cx.trace.trackers.constant(module.clone_ref(cx.py));
     guard_if_no_program_code(cx, Output::Warnings, module, tracker)
 }
 
 /// True if no code of the program writes to `sys.stdout`, which the trace must not have replaced. Adds the guard.
 pub(super) fn guard_stdout(cx: &mut OpcodeExecutor<'_>, texts: Option<TextCharacters>) -> Flow<bool> {
     let module = cpython::import(cx.py, "sys")?.into_any().unbind();
-    let tracker = cx.trackers.constant(module.clone_ref(cx.py));
+    let tracker = cx.trace.trackers.constant(module.clone_ref(cx.py));
     guard_if_no_program_code(cx, Output::Stdout(texts), module, tracker)
 }
 
 /// True if a file can encode these texts. Adds the guard.
 pub(super) fn guard_file_takes_texts(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: TextCharacters) -> Flow<bool> {
-    let tracker = cx.vars.tracker(file);
+    let tracker = cx.trace.vars.tracker(file);
     let object = cx.see(file)?.object().map(|object| object.clone_ref(cx.py));
     match object {
-        Some(object) if cx.trackers.is_loadable(tracker) => {
+        Some(object) if cx.trace.trackers.is_loadable(tracker) => {
             guard_if_no_program_code(cx, Output::File(texts), object, tracker)
         }
         _ => Ok(false),
@@ -163,7 +163,7 @@ fn guard_if_no_program_code(
 ) -> Flow<bool> {
     let runs_no_program_code = output.runs_no_program_code(object.bind(cx.py))?;
     if runs_no_program_code {
-        cx.guards.add(tracker, Test::Object(Box::new(output)));
+        cx.trace.guards.add(tracker, Test::Object(Box::new(output)));
     }
     Ok(runs_no_program_code)
 }

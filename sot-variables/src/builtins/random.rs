@@ -10,7 +10,7 @@ use pyo3::types::PyTuple;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{CallArgs, OpcodeExecutor, Trace};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
 use sot_core::variable::{Argument, Rebuild};
@@ -63,7 +63,7 @@ builtin! { NEW = "_random:Random.__new__" => |cx, args| {
     let ty = cx.see(class)?.object().map(|ty| ty.clone_ref(cx.py));
     let usual = library(cx.py, "random", "Random")?;
     let ty = ty.filter(|ty| ty.is(&usual)).ok_or_else(|| cannot("a random number generator of a class of its own"))?;
-    Ok(cx.produce(Rc::new(RandomVariable { origin: RandomOrigin::Trace(class), ty, state: None })))
+    Ok(cx.trace.produce(Rc::new(RandomVariable { origin: RandomOrigin::Trace(class), ty, state: None })))
 } }
 
 builtin! { SEED = "_random:Random.seed" => |cx, args| {
@@ -74,7 +74,7 @@ builtin! { SEED = "_random:Random.seed" => |cx, args| {
     let real = base(cx.py)?.call0()?;
     real.call_method1("seed", (seed,)).map_err(|error| cx.raise(error))?;
     keep(cx, this, &real)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { GETSTATE = "_random:Random.getstate" => |cx, args| {
@@ -91,7 +91,7 @@ builtin! { SETSTATE = "_random:Random.setstate" => |cx, args| {
     let real = base(cx.py)?.call0()?;
     real.call_method1("setstate", (state,)).map_err(|error| cx.raise(error))?;
     keep(cx, this, &real)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { RANDOM = "_random:Random.random" => |cx, args| draw(cx, "random", args) }
@@ -111,9 +111,9 @@ fn keep(cx: &mut OpcodeExecutor<'_>, this: VarId, real: &Bound<'_, PyAny>) -> Fl
     let state = Some(real.call_method0("getstate")?.unbind());
     let origin = made.origin.clone_ref(cx.py);
     let is_outside = matches!(origin, RandomOrigin::Outside(_));
-    cx.vars.set(this, Rc::new(RandomVariable { origin, ty: made.ty.clone_ref(cx.py), state }));
+    cx.trace.vars.set(this, Rc::new(RandomVariable { origin, ty: made.ty.clone_ref(cx.py), state }));
     if is_outside {
-        cx.effects.record(Effect::Contents { container: this });
+        cx.trace.effects.record(Effect::Contents { container: this });
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ fn draw(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId>
     real.call_method1("setstate", (state,))?;
     let drawn = real.call_method1(name, PyTuple::new(cx.py, given)?).map_err(|error| cx.raise(error))?;
     keep(cx, this, &real)?;
-    Ok(cx.constant(drawn.unbind()))
+    Ok(cx.trace.constant(drawn.unbind()))
 }
 
 impl Variable for RandomVariable {
@@ -137,11 +137,11 @@ impl Variable for RandomVariable {
         "random"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.ty.bind(cx.py).clone()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(trace.py).clone()
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         "RandomVariable()".to_owned()
     }
 

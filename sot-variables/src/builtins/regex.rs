@@ -103,12 +103,12 @@ fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Fl
         (done, found) = (end, found + 1);
     }
     result.extend(&text[done..]);
-    let result = cx.string(&result);
+    let result = cx.trace.string(&result);
     if !counted {
         return Ok(result);
     }
-    let found = cx.integer(found)?;
-    Ok(cx.tuple(vec![result, found]))
+    let found = cx.trace.integer(found)?;
+    Ok(cx.trace.tuple(vec![result, found]))
 }
 
 /// Returns the maximum number of matches; 0 means no limit. From 3.13 on, missing counts are instances of a class of

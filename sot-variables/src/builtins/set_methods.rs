@@ -18,7 +18,7 @@ use crate::containers::set::{self, combine, elements, expect, write, SetOrder, S
 builtin! { ADD = "set.add" => |cx, args| {
     let (this, [item]) = receive(cx, args, "set", "add", 1)?;
     set::add(cx, this, required(item)?)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { REMOVE = "set.remove" => |cx, args| {
@@ -27,14 +27,14 @@ builtin! { REMOVE = "set.remove" => |cx, args| {
     if !set::discard(cx, this, &key)? {
         return Err(dict::key_error(cx, &key));
     }
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { DISCARD = "set.discard" => |cx, args| {
     let (this, [item]) = receive(cx, args, "set", "discard", 1)?;
     let key = HashKey::sought(cx, required(item)?)?;
     set::discard(cx, this, &key)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { POP = "set.pop" => |cx, args| {
@@ -60,13 +60,13 @@ builtin! { CLEAR = "set.clear" => |cx, args| {
     let (this, []) = receive(cx, args, "set", "clear", 0)?;
     let order = Replica::order_of_added(cx.py, &[])?;
     write(cx, this, (Vec::new(), order))?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { UPDATE = "set.update" => |cx, args| {
     let (this, others) = operands(cx, args)?;
     others.into_iter().try_for_each(|other| update(cx, this, BinaryOp::Or, other))?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { INTERSECTION_UPDATE = "set.intersection_update" => |cx, args| updates(cx, args, BinaryOp::And) }
@@ -135,7 +135,7 @@ fn updates(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<V
     for other in others {
         update(cx, this, op, other)?;
     }
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 fn combined(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<VarId> {
@@ -159,14 +159,14 @@ fn disjoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [this, other] = args.exactly(cx, "isdisjoint")?;
     let (left, right) = (expect(cx, this)?, elements(cx, other)?);
     let none = combine(cx, BinaryOp::And, &left.keys, &right)?.is_empty();
-    Ok(cx.boolean(none))
+    Ok(cx.trace.boolean(none))
 }
 
 fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let (this, []) = receive(cx, args, "set", "copy", 0)?;
     let set = expect(cx, this)?;
-    let plain =
-        subclass::owner_of(cx, this) == this && cx.type_of(this)?.is(cx.py.get_type::<pyo3::types::PyFrozenSet>());
+    let plain = subclass::owner_of(&cx.trace, this) == this
+        && cx.type_of(this)?.is(cx.py.get_type::<pyo3::types::PyFrozenSet>());
     if set.frozen && plain {
         return Ok(this);
     }

@@ -30,20 +30,20 @@ pub fn fallback(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 /// Returns `True`, as the caller is being traced.
 pub fn in_sot(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     args.exactly::<0>(cx, "in_sot")?;
-    Ok(cx.boolean(true))
+    Ok(cx.trace.boolean(true))
 }
 
 /// Returns `True`, as `in_sot` does, under the more common name.
 pub fn is_compiling(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     args.exactly::<0>(cx, "is_compiling")?;
-    Ok(cx.boolean(true))
+    Ok(cx.trace.boolean(true))
 }
 
 /// Asserts a condition that is known while tracing. The condition is guarded.
 pub fn assert_true(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [condition] = args.named(cx, "assert_true", ["input"], 1)?;
     if cx.truth(required(condition)?)? {
-        return Ok(cx.none());
+        return Ok(cx.trace.none());
     }
     Err(cx.raise(PyAssertionError::new_err(())))
 }
@@ -51,15 +51,15 @@ pub fn assert_true(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> 
 /// Prints after the graph has run, so that tensors can be printed, too. The output is marked as coming from
 /// translated code.
 pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let mut texts = vec![cx.string("[SOT]")];
+    let mut texts = vec![cx.trace.string("[SOT]")];
     for &arg in &args.positional {
-        let is_tensor = !cx.is_open_number(arg) && cx.see(arg)?.form() == Form::Tensor;
+        let is_tensor = !cx.trace.is_open_number(arg) && cx.see(arg)?.form() == Form::Tensor;
         texts.push(if is_tensor { arg } else { io::text(cx, arg)? });
     }
     io::refuse_options(cx, args)?;
     let callable = super::original_builtin(cx, "print")?;
-    cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
-    Ok(cx.none())
+    cx.trace.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
+    Ok(cx.trace.none())
 }
 
 /// Leaves the frame to CPython, as a debugger needs the program's own frame.

@@ -46,7 +46,7 @@ builtin! { PRINT_EXCEPTION = "traceback:print_exception" => |cx, args| {
 builtin! { CLEAR_FRAMES = "traceback:clear_frames" => |cx, args| {
     let [traceback] = args.exactly(cx, "clear_frames")?;
     if super::is_none(cx, traceback)? {
-        return Ok(cx.none());
+        return Ok(cx.trace.none());
     }
     // No code in the trace reads the variables of a finished frame. A generator's frame may not be finished.
     for entry in entries(cx, traceback)? {
@@ -54,7 +54,7 @@ builtin! { CLEAR_FRAMES = "traceback:clear_frames" => |cx, args| {
             return Err(cannot("clear_frames() of a generator's frame"));
         }
     }
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { POSITIONS = "traceback:_walk_tb_with_full_positions"? => |cx, args| {
@@ -68,14 +68,14 @@ builtin! { POSITIONS = "traceback:_walk_tb_with_full_positions"? => |cx, args| {
         let mut parts = Vec::with_capacity(4);
         for part in [Some(entry.line()), at.end_line, at.column, at.end_column] {
             parts.push(match part {
-                Some(part) => cx.integer(i64::from(part))?,
-                None => cx.none(),
+                Some(part) => cx.trace.integer(i64::from(part))?,
+                None => cx.trace.none(),
             });
         }
-        let position = cx.tuple(parts);
-        found.push(cx.tuple(vec![frame, position]));
+        let position = cx.trace.tuple(parts);
+        found.push(cx.trace.tuple(vec![frame, position]));
     }
-    let found = cx.list(found);
+    let found = cx.trace.list(found);
     cx.iter(found)
 } }
 
@@ -92,8 +92,8 @@ builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment"? => |c
         return Ok(anchors);
     }
     let class = library(cx.py, "traceback", "_Anchors")?.into_bound(cx.py);
-    let tracker = cx.trackers.constant(class.clone().unbind());
-    let class = cx.wrap(&class, tracker);
+    let tracker = cx.trace.trackers.constant(class.clone().unbind());
+    let class = cx.trace.wrap(&class, tracker);
     let parts = cx.unpack_all(anchors)?;
     cx.call(class, &CallArgs::positional(parts))
 } }
@@ -113,7 +113,7 @@ builtin! { CARETS = "traceback:StackSummary._should_show_carets"? => |cx, args| 
 
 /// Returns the entries of a traceback of the trace.
 fn entries(cx: &mut OpcodeExecutor<'_>, traceback: VarId) -> Flow<Vec<Rc<TracebackEntry>>> {
-    let first = cx.vars.as_kind::<TracebackVariable>(traceback);
+    let first = cx.trace.vars.as_kind::<TracebackVariable>(traceback);
     let first = first.ok_or_else(|| cannot("a traceback of an exception that was not made in the trace"))?;
     let next = |entry: &Rc<TracebackEntry>| entry.next.clone();
     Ok(std::iter::successors(Some(Rc::clone(first.entry())), next).collect())
@@ -144,17 +144,17 @@ pub(super) fn logged(cx: &mut OpcodeExecutor<'_>, exc_info: VarId) -> Flow<Optio
     };
     let text = join(cx, lines)?;
     let text = cx.known_str(text)?.ok_or_else(|| cannot("a traceback that is not known"))?;
-    Ok(Some(cx.string(text.strip_suffix('\n').unwrap_or(&text))))
+    Ok(Some(cx.trace.string(text.strip_suffix('\n').unwrap_or(&text))))
 }
 
 /// Returns the lines for the exception that is being handled.
 fn format_handled(cx: &mut OpcodeExecutor<'_>, options: &CallArgs) -> Flow<VarId> {
     let handled = match exception::handled(cx)? {
         Some(exception) => {
-            let traceback = cx.handled_traceback().unwrap_or_else(|| cx.none());
+            let traceback = cx.handled_traceback().unwrap_or_else(|| cx.trace.none());
             [object_model::type_variable(cx, exception)?, exception, traceback]
         }
-        None => [(); 3].map(|()| cx.none()),
+        None => [(); 3].map(|()| cx.trace.none()),
     };
     let positional = handled.into_iter().chain(options.positional.iter().copied()).collect();
     let args = CallArgs { positional, keywords: options.keywords.clone() };
@@ -174,14 +174,14 @@ fn take_file(cx: &mut OpcodeExecutor<'_>, args: &mut CallArgs, before: usize) ->
 /// Prints each line.
 fn print(cx: &mut OpcodeExecutor<'_>, file: VarId, lines: VarId) -> Flow<VarId> {
     let function = builtin_object(cx.py, "print")?;
-    let tracker = cx.trackers.constant(function.clone().unbind());
-    let function = cx.wrap(&function, tracker);
-    let end = cx.string("");
+    let tracker = cx.trace.trackers.constant(function.clone().unbind());
+    let function = cx.trace.wrap(&function, tracker);
+    let end = cx.trace.string("");
     for line in cx.unpack_all(lines)? {
         let keywords = vec![("file".into(), file), ("end".into(), end)];
         cx.call(function, &CallArgs { positional: vec![line], keywords })?;
     }
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 fn join(cx: &mut OpcodeExecutor<'_>, lines: VarId) -> Flow<VarId> {

@@ -18,7 +18,7 @@ builtin! { INDEX = "tuple.index" => |cx, args| {
     let items = items(cx, this)?;
     let range = sequence::bounds(cx, start, stop, items.len())?;
     match sequence::find(cx, &items[range.clone()], required(item)?)? {
-        Some(at) => cx.integer((range.start + at) as i64),
+        Some(at) => cx.trace.integer((range.start + at) as i64),
         None => Err(cx.raise(PyValueError::new_err("tuple.index(x): x not in tuple"))),
     }
 } }
@@ -57,9 +57,9 @@ builtin! { FIELD = "collections:_tuplegetter.__get__" => |cx, args| {
     let [getter, this, ..] = args.positional[..] else { return Err(super::cannot("a field of a named tuple")) };
     let object = cx.see(getter)?.object().map(|object| object.bind(cx.py).clone());
     let Some(object) = object else { return Err(super::cannot("a field of a named tuple")) };
-    let tracker = cx.vars.tracker(getter);
-    if cx.trackers.is_sourced(tracker) {
-        cx.guards.add(tracker, Test::Is(Identity::of(&object)));
+    let tracker = cx.trace.vars.tracker(getter);
+    if cx.trace.trackers.is_sourced(tracker) {
+        cx.trace.guards.add(tracker, Test::Is(Identity::of(&object)));
     }
     let index: usize = object.call_method0("__reduce__")?.get_item(1)?.get_item(0)?.extract()?;
     items(cx, this)?.get(index).copied().ok_or_else(|| sequence::index_error(cx, "tuple index out of range"))

@@ -25,7 +25,7 @@ builtin! { ISINSTANCE = "isinstance" => |cx, args| {
     let of = cx.see_type(object)?.type_tracker(cx, object);
     let question = TypeCheck { ty, of, object, hook: "__instancecheck__", function: "isinstance" };
     let answer = question.ask(cx, classes)?;
-    Ok(cx.boolean(answer))
+    Ok(cx.trace.boolean(answer))
 } }
 
 // A type made by `typing.NewType` returns its argument.
@@ -48,10 +48,10 @@ builtin! { ISSUBCLASS = "issubclass" => |cx, args| {
     let Some(ty) = ty.filter(Bound::is_instance_of::<PyType>) else {
         return Err(cx.raise(PyTypeError::new_err("issubclass() arg 1 must be a class")));
     };
-    let of = cx.vars.tracker(class);
+    let of = cx.trace.vars.tracker(class);
     let question = TypeCheck { ty, of, object: class, hook: "__subclasscheck__", function: "issubclass" };
     let answer = question.ask(cx, classes)?;
-    Ok(cx.boolean(answer))
+    Ok(cx.trace.boolean(answer))
 } }
 
 // Metaclasses that override the hook call this to avoid recursion.
@@ -68,7 +68,7 @@ builtin! { SUBCLASS_CHECK = "type.__subclasscheck__" => |cx, args| {
     let Some(ty) = ty.filter(Bound::is_instance_of::<PyType>) else {
         return Err(cannot("__subclasscheck__() of what is no class"));
     };
-    let of = cx.vars.tracker(object);
+    let of = cx.trace.vars.tracker(object);
     TypeCheck { ty, of, object, hook: "__subclasscheck__", function: "issubclass" }.answer_of_type(cx, class)
 } }
 
@@ -76,7 +76,7 @@ builtin! { MRO = "type.mro" => |cx, args| {
     let [class] = args.exactly(cx, "mro")?;
     let order = cx.get_attr(class, &"__mro__".into())?;
     let order = cx.unpack_all(order)?;
-    Ok(cx.list(order))
+    Ok(cx.trace.list(order))
 } }
 
 builtin! { TYPE = "type" => |cx, args| match args.positional[..] {
@@ -111,10 +111,10 @@ impl ObjectTest for AbstractToken {
 
 /// Guards that no class is registered with an abstract base class. `class` is such a base class.
 pub(super) fn assume_registered(cx: &mut OpcodeExecutor<'_>, class: VarId) -> Flow<()> {
-    let tracker = cx.vars.tracker(class);
-    if cx.trackers.is_loadable(tracker) {
+    let tracker = cx.trace.vars.tracker(class);
+    if cx.trace.trackers.is_loadable(tracker) {
         let token = AbstractToken { token: AbstractToken::now(cx.py)? };
-        cx.guards.add(tracker, Test::Object(Box::new(token)));
+        cx.trace.guards.add(tracker, Test::Object(Box::new(token)));
     }
     Ok(())
 }
@@ -181,21 +181,24 @@ impl<'py> TypeCheck<'py> {
         };
         let plain = is_own(Ok(cx.py.get_type::<PyType>().into_any()));
         if plain || is_own(cpython::import(cx.py, "abc").and_then(|abc| abc.getattr("ABCMeta"))) {
-            let made_here = !cx.trackers.is_loadable(cx.vars.tracker(variable));
+            let made_here = !cx.trace.trackers.is_loadable(cx.trace.vars.tracker(variable));
             if !plain && made_here && has_own_hook(class) {
                 return self.ask_hook(cx, class, variable);
             }
-            let is_of_trace = cx.trackers.is_made(self.of) || !cx.trackers.is_loadable(self.of);
+            let is_of_trace = cx.trace.trackers.is_made(self.of) || !cx.trace.trackers.is_loadable(self.of);
             if !plain && is_of_trace && has_own_hook(class) {
                 // CPython asks the hook for each class that the function makes.
                 return Err(cannot("a class test of a class made in the trace, by a __subclasshook__ of the program"));
             }
             let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
             let is = ty.is_subclass(class.as_any()).map_err(|error| cx.raise(error))?;
-            if !plain && !cpython::is_subtype(ty, class) && cx.trackers.is_loadable(cx.vars.tracker(variable)) {
+            if !plain
+                && !cpython::is_subtype(ty, class)
+                && cx.trace.trackers.is_loadable(cx.trace.vars.tracker(variable))
+            {
                 assume_registered(cx, variable)?;
-            } else if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) {
-                cx.guards.add(self.of, Test::Subclass(Identity::of(class.as_any()), is));
+            } else if cpython::is_heap_type(ty) && cx.trace.trackers.is_sourced(self.of) {
+                cx.trace.guards.add(self.of, Test::Subclass(Identity::of(class.as_any()), is));
             }
             return if is || self.function != "isinstance" {
                 Ok(is)
@@ -217,9 +220,9 @@ impl<'py> TypeCheck<'py> {
         if let Some(known) = class_statement::answer(cx, variable, &self.ty)? {
             return Ok(known);
         }
-        let (subclass, before) = (cx.wrap(&self.ty, self.of), cx.effects.len());
+        let (subclass, before) = (cx.trace.wrap(&self.ty, self.of), cx.trace.effects.len());
         let answer = cx.call_method(variable, "__subclasshook__", &[subclass])?;
-        if cx.effects.len() != before {
+        if cx.trace.effects.len() != before {
             return Err(refuse(", which writes"));
         }
         let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
@@ -241,7 +244,7 @@ impl<'py> TypeCheck<'py> {
         };
         let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
         let mut is = cpython::is_subtype(ty, &class);
-        if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) {
+        if cpython::is_heap_type(ty) && cx.trace.trackers.is_sourced(self.of) {
             // A guard that asks for the subclass relation would call the metaclass's hook, so the type's identity is
             // guarded.
             object_model::guard_identity(cx, &self.ty, self.of);
@@ -249,7 +252,7 @@ impl<'py> TypeCheck<'py> {
         if !is && self.function == "isinstance" {
             is = self.claims_subclass_by_class_attribute(cx, &class)?;
         }
-        Ok(cx.boolean(is))
+        Ok(cx.trace.boolean(is))
     }
 
     /// True if `__class__` of the object is overridden, and is a subclass of the class.
@@ -276,8 +279,8 @@ impl<'py> TypeCheck<'py> {
             let members = class.getattr("__args__")?;
             for member in members.try_iter()? {
                 let member = member?;
-                let tracker = cx.trackers.constant(member.clone().unbind());
-                let member = cx.wrap(&member, tracker);
+                let tracker = cx.trace.trackers.constant(member.clone().unbind());
+                let member = cx.trace.wrap(&member, tracker);
                 if self.ask(cx, member)? {
                     return Ok(true);
                 }

@@ -28,9 +28,9 @@ builtin! { FILTERS_MUTATED = "_warnings:_filters_mutated" => |cx, args| {
     let [] = args.exactly(cx, "_filters_mutated")?;
     let function = cpython::import(cx.py, "_warnings")?.getattr("_filters_mutated")?;
     let callable = cx.wrap_fresh(&function)?;
-    cx.effects.record(Effect::Call { callable, args: Vec::new(), keywords: Vec::new() });
+    cx.trace.effects.record(Effect::Call { callable, args: Vec::new(), keywords: Vec::new() });
     switch_filters(cx)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
@@ -40,8 +40,8 @@ fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 /// Returns an attribute of the module `warnings`, including writes of the trace.
 fn state(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let module = module(cx.py)?.into_any();
-    let tracker = cx.trackers.constant(module.clone().unbind());
-    let module = cx.wrap(&module, tracker);
+    let tracker = cx.trace.trackers.constant(module.clone().unbind());
+    let module = cx.trace.wrap(&module, tracker);
     cx.get_attr(module, &Rc::from(name))
 }
 
@@ -49,10 +49,12 @@ fn state(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
 fn are_filters_touched(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let changed = cpython::import(cx.py, "_warnings")?.getattr("_filters_mutated")?;
     let is_call = |effect: &Effect| match effect {
-        Effect::Call { callable, .. } => cx.vars.get(*callable).object().is_some_and(|object| object.is(&changed)),
+        Effect::Call { callable, .. } => {
+            cx.trace.vars.get(*callable).object().is_some_and(|object| object.is(&changed))
+        }
         _ => false,
     };
-    Ok(cx.effects.log().iter().any(is_call))
+    Ok(cx.trace.effects.log().iter().any(is_call))
 }
 
 /// Installs the trace's filters as the real ones until the end of the trace, because the framework may warn while the
@@ -62,14 +64,14 @@ fn switch_filters(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let warnings = module(cx.py)?;
     let before = warnings.getattr("filters")?;
     let filters = state(cx, "filters")?;
-    let written = cx.effects.written().any(|written| written == filters);
-    let own = cx.vars.get(filters).object().map(|object| object.bind(cx.py).clone()).filter(|_| !written);
+    let written = cx.trace.effects.written().any(|written| written == filters);
+    let own = cx.trace.vars.get(filters).object().map(|object| object.bind(cx.py).clone()).filter(|_| !written);
     let real = match own {
         Some(own) => own,
         None => match real_filters(cx, filters)? {
             Some(real) => {
                 // Code that reads the filters gets the trace's variable.
-                cx.identities.insert(&real, filters);
+                cx.trace.identities.insert(&real, filters);
                 real.into_any()
             }
             None => return Ok(()),
@@ -122,7 +124,7 @@ impl<'py> WarningFilter<'py> {
 
 /// Returns a real list of the trace's filters; `None` if a part is not known.
 fn real_filters<'py>(cx: &mut OpcodeExecutor<'py>, filters: VarId) -> Flow<Option<Bound<'py, PyList>>> {
-    let records = cx.effects.global(&module(cx.py)?.dict().unbind(), &Name::from("_showwarnmsg_impl")).is_some();
+    let records = cx.trace.effects.global(&module(cx.py)?.dict().unbind(), &Name::from("_showwarnmsg_impl")).is_some();
     let Some(list) = cx.see_as::<ListVariable>(filters)? else { return Ok(None) };
     let real = PyList::empty(cx.py);
     for &item in &list.items {
@@ -143,7 +145,7 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [message, category, depth, source] =
         args.named(cx, "warn", ["message", "category", "stacklevel", "source"], 1)?;
     let message = required(message)?;
-    if !cx.is_open_number(message) && cx.known_str(message)?.is_none() {
+    if !cx.trace.is_open_number(message) && cx.known_str(message)?.is_none() {
         return Err(cannot("warnings.warn() of something that is no known text"));
     }
     if let Some(source) = source {
@@ -167,10 +169,10 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let above = usize::try_from(depth).unwrap_or(0).saturating_sub(cx.stack.len());
     if above > 0 && !touched {
         let callable = replayed(cx, &wrap_pyfunction!(emit_warning_for_caller, cx.py)?)?;
-        let above = cx.integer(above as i64)?;
+        let above = cx.trace.integer(above as i64)?;
         let args = vec![message, category, above];
-        cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
-        return Ok(cx.none());
+        cx.trace.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
+        return Ok(cx.trace.none());
     }
     let [file, line, _] = place(cx, depth).ok_or_else(|| cannot("warnings.warn() for a caller of the function"))?;
     let globals = match frame_at(cx, depth) {
@@ -179,14 +181,14 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         }
         _ => return Err(cannot("warnings.warn() for a caller of the function")),
     };
-    let globals = cx.wrap(&globals.0, globals.1);
+    let globals = cx.trace.wrap(&globals.0, globals.1);
     if touched {
         return warn_as_filtered(cx, message, category, [file, line, globals]);
     }
     let callable = replayed(cx, &wrap_pyfunction!(emit_warning, cx.py)?)?;
     let args = vec![message, category, file, line, globals];
-    cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
-    Ok(cx.none())
+    cx.trace.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
+    Ok(cx.trace.none())
 }
 
 /// Simulates a warning under filters known to the trace.
@@ -206,21 +208,21 @@ fn warn_as_filtered(
     let kept = Effect::Call { callable: ignores, args: vec![category, globals], keywords: Vec::new() };
     match &*action {
         "ignore" => {
-            cx.effects.record(kept);
-            Ok(cx.none())
+            cx.trace.effects.record(kept);
+            Ok(cx.trace.none())
         }
         "always" => {
             let made = cx.call(category, &CallArgs::positional(vec![message]))?;
             let (record, show) = (state(cx, "WarningMessage")?, state(cx, "_showwarnmsg")?);
-            let none = cx.none();
+            let none = cx.trace.none();
             let parts = vec![made, category, file, line, none, none, none];
-            cx.effects.record(kept);
+            cx.trace.effects.record(kept);
             let record = cx.call(record, &CallArgs::positional(parts))?;
             cx.call(show, &CallArgs::positional(vec![record]))?;
-            Ok(cx.none())
+            Ok(cx.trace.none())
         }
         "error" => {
-            cx.effects.record(kept);
+            cx.trace.effects.record(kept);
             Err(Unwind::Raise(cx.call(category, &CallArgs::positional(vec![message]))?))
         }
         _ => Err(cannot("warnings.warn() that depends on the warnings before")),
@@ -269,7 +271,9 @@ fn category_variable(cx: &mut OpcodeExecutor<'_>, category: Option<VarId>) -> Fl
     let warning = builtin_object(cx.py, "Warning")?;
     let class = payload.object().and_then(|object| object.bind(cx.py).cast::<PyType>().ok().cloned());
     match class {
-        Some(class) if class.is_subclass(&warning)? && cx.trackers.is_loadable(cx.vars.tracker(category)) => {
+        Some(class)
+            if class.is_subclass(&warning)? && cx.trace.trackers.is_loadable(cx.trace.vars.tracker(category)) =>
+        {
             Ok(category)
         }
         _ => Err(cannot("warnings.warn() with this category")),

@@ -9,7 +9,7 @@ use pyo3::types::{PyCFunction, PyFunction, PyString, PyTuple, PyType, PyTypeMeth
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::Rebuild;
@@ -101,18 +101,18 @@ pub struct ClassVariable {
 
 impl ClassVariable {
     /// True if the program has defined the `__class_getitem__` that serves `class[key]`.
-    fn is_asked_for_items(&self, cx: &OpcodeExecutor<'_>) -> Flow<bool> {
-        let found = cpython::type_lookup(&self.class(cx)?, intern!(cx.py, "__class_getitem__"));
+    fn is_asked_for_items(&self, trace: &Trace<'_>) -> Flow<bool> {
+        let found = cpython::type_lookup(&self.class(trace)?, intern!(trace.py, "__class_getitem__"));
         let function = found.map(|found| found.getattr("__func__").unwrap_or(found));
         Ok(function.is_some_and(|function| function.is_exact_instance_of::<PyFunction>() && !is_of_library(&function)))
     }
 
     /// Simulates `type.__getattribute__`.
     fn type_get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        if let Some(written) = cx.effects.attribute(this, name) {
+        if let Some(written) = cx.trace.effects.attribute(this, name) {
             return Ok(written);
         }
-        let class = self.class(cx)?;
+        let class = self.class(&cx.trace)?;
         let in_meta = object_model::lookup(cx, this, name)?;
         if let Some((found, tracker)) = &in_meta {
             object_model::guard_descriptor(cx, found, *tracker)?;
@@ -123,7 +123,7 @@ impl ClassVariable {
                 return self.read(cx, this, name).map(Some);
             }
         }
-        let of = cx.vars.tracker(this);
+        let of = cx.trace.vars.tracker(this);
         if let Some((found, tracker)) = object_model::lookup_in_type(cx, class.as_any(), of, name)? {
             return self.bind(cx, this, name, found, tracker).map(Some);
         }
@@ -150,10 +150,10 @@ impl ClassVariable {
     /// True if a write to an attribute of the class, which was not made in the trace, only puts the value there: neither
     /// the old nor the new value is a descriptor, and the name is none that the interpreter looks up by itself.
     fn takes_write(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<bool> {
-        if cx.effects.has_read_class_dict() {
+        if cx.trace.effects.has_read_class_dict() {
             return Ok(false);
         }
-        let class = self.class(cx)?;
+        let class = self.class(&cx.trace)?;
         let Some(value) = value.filter(|_| !name.starts_with("__") && !cpython::is_made_by_c(&class).unwrap_or(true))
         else {
             return Ok(false);
@@ -161,8 +161,8 @@ impl ClassVariable {
         if object_model::lookup(cx, this, name)?.is_some() {
             return Ok(false);
         }
-        if cx.effects.attribute(this, name).is_none() {
-            let of = cx.vars.tracker(this);
+        if cx.trace.effects.attribute(this, name).is_none() {
+            let of = cx.trace.vars.tracker(this);
             if let Some((found, tracker)) = object_model::lookup_in_type(cx, class.as_any(), of, name)? {
                 object_model::guard_descriptor(cx, &found, tracker)?;
                 if cpython::is_descriptor(&found) {
@@ -176,8 +176,8 @@ impl ClassVariable {
         Ok(!binds)
     }
 
-    fn class<'py>(&self, cx: &OpcodeExecutor<'py>) -> Flow<Bound<'py, PyType>> {
-        Ok(self.object.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone())
+    fn class<'py>(&self, trace: &Trace<'py>) -> Flow<Bound<'py, PyType>> {
+        Ok(self.object.bind(trace.py).cast::<PyType>().map_err(PyErr::from)?.clone())
     }
 
     /// True if `object.__new__` makes instances of the class.
@@ -187,10 +187,10 @@ impl ClassVariable {
 
     /// Instantiates the class as a call of it does, including `__call__` of the metaclass.
     fn instantiate(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        let class = self.class(cx)?;
+        let class = self.class(&cx.trace)?;
         if let Some((call, tracker)) = object_model::lookup(cx, this, &Rc::from("__call__"))? {
             if call.is_exact_instance_of::<PyFunction>() {
-                let call = cx.wrap(&call, tracker);
+                let call = cx.trace.wrap(&call, tracker);
                 return cx.call_instead_of(this, call, &args.with_receiver(this));
             }
             object_model::guard_identity(cx, &call, tracker);
@@ -199,18 +199,18 @@ impl ClassVariable {
         let own = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, "__call__"));
         if let Some(own) = own.filter(Bound::is_instance_of::<PyType>) {
             let of = self.type_tracker(cx, this);
-            let tracker = cx.trackers.add(Tracker::Lookup { of, name: "__call__".into() });
-            let own = cx.wrap(&own, tracker);
+            let tracker = cx.trace.trackers.add(Tracker::Lookup { of, name: "__call__".into() });
+            let own = cx.trace.wrap(&own, tracker);
             return cx.call(own, args);
         }
-        self.refuse_odd_metaclass(cx, &class)?;
+        self.refuse_odd_metaclass(&cx.trace, &class)?;
         self.make(cx, this, args)
     }
 
     /// Simulates `type.__call__`.
     fn make(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        let class = self.class(cx)?;
-        let of = cx.vars.tracker(this);
+        let class = self.class(&cx.trace)?;
+        let of = cx.trace.vars.tracker(this);
         // The lookup guards `__del__`, also its absence.
         object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__del__"))?;
         if class.is_subclass(&cx.py.get_type::<PyBaseException>())? {
@@ -251,9 +251,9 @@ impl ClassVariable {
                     (new, tracker)
                 } else {
                     let inner = new.getattr("__func__")?;
-                    (inner, cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() }))
+                    (inner, cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() }))
                 };
-                let new = cx.wrap(&new, tracker);
+                let new = cx.trace.wrap(&new, tracker);
                 let instance = cx.call(new, &args.with_receiver(this))?;
                 let made = cx.type_of(instance)?;
                 if made.cast::<PyType>().is_ok_and(|made| cpython::is_subtype(made, &class)) {
@@ -283,9 +283,9 @@ impl ClassVariable {
         }
     }
 
-    fn refuse_odd_metaclass(&self, cx: &OpcodeExecutor<'_>, class: &Bound<'_, PyType>) -> Flow<()> {
-        let default = cx.py.get_type::<PyType>().getattr("__call__")?;
-        let call = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, "__call__"));
+    fn refuse_odd_metaclass(&self, trace: &Trace<'_>, class: &Bound<'_, PyType>) -> Flow<()> {
+        let default = trace.py.get_type::<PyType>().getattr("__call__")?;
+        let call = cpython::type_lookup(&class.get_type(), &PyString::intern(trace.py, "__call__"));
         if call.is_some_and(|call| call.is(&default)) {
             return Ok(());
         }
@@ -309,20 +309,22 @@ impl ClassVariable {
         match cpython::builtin_type_name(&found).as_str() {
             "staticmethod" => {
                 let inner = found.getattr("__func__")?;
-                let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
-                Ok(cx.wrap(&inner, tracker))
+                let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+                Ok(cx.trace.wrap(&inner, tracker))
             }
             "classmethod" => object_model::bind_class_method(cx, this, &found, tracker),
             "classmethod_descriptor" | "getset_descriptor" | "member_descriptor" | "builtin_function_or_method" => {
                 self.read(cx, this, name)
             }
-            "function" | "property" | "method_descriptor" | "wrapper_descriptor" => Ok(cx.wrap(&found, tracker)),
-            _ if found.is_instance_of::<PyType>() || !cpython::is_descriptor(&found) => Ok(cx.wrap(&found, tracker)),
+            "function" | "property" | "method_descriptor" | "wrapper_descriptor" => Ok(cx.trace.wrap(&found, tracker)),
+            _ if found.is_instance_of::<PyType>() || !cpython::is_descriptor(&found) => {
+                Ok(cx.trace.wrap(&found, tracker))
+            }
             _ if cpython::type_lookup(&found.get_type(), &PyString::intern(cx.py, "__get__"))
                 .is_some_and(|get| get.is_instance_of::<PyFunction>()) =>
             {
-                let descriptor = cx.wrap(&found, tracker);
-                let none = cx.none();
+                let descriptor = cx.trace.wrap(&found, tracker);
+                let none = cx.trace.none();
                 object_model::call_special(cx, descriptor, "__get__", &[none, this])
             }
             _ => Err(Unwind::break_graph(
@@ -336,9 +338,9 @@ impl ClassVariable {
     fn read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
         match self.object.bind(cx.py).clone().getattr(&**name) {
             Ok(value) => {
-                let of = cx.vars.tracker(this);
-                let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
-                Ok(cx.wrap(&value, tracker))
+                let of = cx.trace.vars.tracker(this);
+                let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+                Ok(cx.trace.wrap(&value, tracker))
             }
             Err(error) => Err(cx.raise(error)),
         }
@@ -391,12 +393,12 @@ impl Variable for ClassVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ClassVariable({})", tracker::name(self.object.bind(cx.py)))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("ClassVariable({})", tracker::name(self.object.bind(trace.py)))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -404,9 +406,9 @@ impl Variable for ClassVariable {
     }
 
     /// A class is known to pure calls, unless its metaclass is written in Python.
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        let object = self.object.bind(cx.py);
-        (self.made.is_none() && !cpython::is_heap_type(&object.get_type())).then(|| self.object.clone_ref(cx.py))
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        let object = self.object.bind(trace.py);
+        (self.made.is_none() && !cpython::is_heap_type(&object.get_type())).then(|| self.object.clone_ref(trace.py))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -423,7 +425,7 @@ impl Variable for ClassVariable {
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
         let hook = PyString::intern(cx.py, hook);
-        let found = cpython::type_lookup(&self.class(cx)?.get_type(), &hook);
+        let found = cpython::type_lookup(&self.class(&cx.trace)?.get_type(), &hook);
         let of_type = cpython::type_lookup(&cx.py.get_type::<PyType>(), &hook);
         let plain = match (&found, &of_type) {
             (Some(found), Some(of_type)) => found.is(of_type),
@@ -438,7 +440,7 @@ impl Variable for ClassVariable {
             Some(made) if plain => class_statement::set_attr(cx, this, made, name, value),
             None if plain && self.takes_write(cx, this, name, value)? => {
                 if let Some(value) = value {
-                    cx.effects.set_class_attribute(this, name, value);
+                    cx.trace.effects.set_class_attribute(this, name, value);
                 }
                 Ok(())
             }
@@ -448,7 +450,7 @@ impl Variable for ClassVariable {
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let identity = Identity::of(self.object.bind(cx.py));
-        cx.guards.add(cx.vars.tracker(this), Test::Is(identity));
+        cx.trace.guards.add(cx.trace.vars.tracker(this), Test::Is(identity));
         Ok(())
     }
 
@@ -468,7 +470,7 @@ impl Variable for ClassVariable {
         if cx.has_special(this, "__getitem__")? {
             return object_model::call_special(cx, this, "__getitem__", &[key]);
         }
-        if self.made.is_some() && !self.is_asked_for_items(cx)? {
+        if self.made.is_some() && !self.is_asked_for_items(&cx.trace)? {
             let getitem = library(cx.py, "operator", "getitem")?;
             return stand_in::call_with_known(cx, getitem, &CallArgs::positional(vec![this, key]));
         }

@@ -47,8 +47,8 @@ pub(crate) fn assume_context(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let Some(parts) = parts(cx.py) else { return Ok(()) };
     let text = context_text(parts.current.bind(cx.py))?;
     let text = text.ok_or_else(|| cannot("decimal numbers under a context of the program's own class"))?;
-    let tracker = cx.trackers.constant(parts.current.clone_ref(cx.py));
-    cx.guards.add(tracker, Test::Object(Box::new(DecimalContextTest(text))));
+    let tracker = cx.trace.trackers.constant(parts.current.clone_ref(cx.py));
+    cx.trace.guards.add(tracker, Test::Object(Box::new(DecimalContextTest(text))));
     Ok(())
 }
 

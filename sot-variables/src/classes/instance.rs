@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{OpcodeExecutor, Trace};
 use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{Form, GraphArgument, VarId, Variable};
@@ -23,7 +23,7 @@ pub struct InstanceVariable {
 
 impl InstanceVariable {
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, class: VarId, ty: &Bound<'_, PyType>) -> VarId {
-        let instance = cx.produce(Rc::new(InstanceVariable { class, ty: ty.clone().into_any().unbind() }));
+        let instance = cx.trace.produce(Rc::new(InstanceVariable { class, ty: ty.clone().into_any().unbind() }));
         if cpython::has_finalizer(ty) {
             cx.note_step(instance);
         }
@@ -44,16 +44,16 @@ impl Variable for InstanceVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.ty.bind(cx.py).clone()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(trace.py).clone()
     }
 
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> TrackerId {
-        cx.vars.tracker(self.class)
+        cx.trace.vars.tracker(self.class)
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("InstanceVariable({})", tracker::name(self.ty.bind(cx.py)))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("InstanceVariable({})", tracker::name(self.ty.bind(trace.py)))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -80,16 +80,16 @@ impl Variable for InstanceVariable {
             return Err(cx.raise(error));
         }
         guard_identity(cx, class, new.as_any().as_unbound());
-        cx.vars.set(this, Rc::new(InstanceVariable { class, ty: new.into_any().unbind() }));
+        cx.trace.vars.set(this, Rc::new(InstanceVariable { class, ty: new.into_any().unbind() }));
         Ok(())
     }
 
-    fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
-        self.ty.bind(cx.py).cast::<PyType>().is_ok_and(cpython::has_finalizer)
+    fn runs_when_dropped(&self, trace: &Trace<'_>) -> bool {
+        self.ty.bind(trace.py).cast::<PyType>().is_ok_and(cpython::has_finalizer)
     }
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
-        let text = cx.text(this);
+        let text = cx.trace.text(this);
         Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{text} as an argument of a graph operation")))
     }
 

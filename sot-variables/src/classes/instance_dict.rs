@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::side_effects::{key_of_entry, non_attribute_entry};
 use sot_core::tracker::Tracker;
 use sot_core::variable::Rebuild;
@@ -30,33 +30,34 @@ pub struct InstanceDictVariable {
 
 /// Returns `object.__dict__`.
 pub fn of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
-    let tracker = cx.vars.tracker(object);
+    let tracker = cx.trace.vars.tracker(object);
     let real = cx.see(object)?.object().map(|object| object.bind(cx.py).clone());
-    let real = real.filter(|_| cx.trackers.is_loadable(tracker)).and_then(|object| cpython::instance_dict(&object));
+    let real =
+        real.filter(|_| cx.trace.trackers.is_loadable(tracker)).and_then(|object| cpython::instance_dict(&object));
     let Some(dict) = real.map(Bound::into_any) else {
-        return Ok(cx.produce(Rc::new(InstanceDictVariable { object, before: None })));
+        return Ok(cx.trace.produce(Rc::new(InstanceDictVariable { object, before: None })));
     };
     let found = object_model::found_below(cx, object)?;
-    let tracker = cx.trackers.add(Tracker::Getattr { of: found, name: "__dict__".into() });
-    if let Some(met) = cx.identities.of(&dict) {
-        if cx.vars.as_kind::<InstanceDictVariable>(met).is_some() {
+    let tracker = cx.trace.trackers.add(Tracker::Getattr { of: found, name: "__dict__".into() });
+    if let Some(met) = cx.trace.identities.of(&dict) {
+        if cx.trace.vars.as_kind::<InstanceDictVariable>(met).is_some() {
             return Ok(met);
         }
-        if cx.vars.tracker(met) != tracker {
+        if cx.trace.vars.tracker(met) != tracker {
             let text = "the __dict__ of an object that is reached as a dict, too";
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
         }
     }
-    let before = Some(cx.wrap(&dict, tracker));
-    let this = cx.produce(Rc::new(InstanceDictVariable { object, before }));
-    cx.identities.insert(&dict, this);
+    let before = Some(cx.trace.wrap(&dict, tracker));
+    let this = cx.trace.produce(Rc::new(InstanceDictVariable { object, before }));
+    cx.trace.identities.insert(&dict, this);
     Ok(this)
 }
 
 impl InstanceDictVariable {
     /// True if the trace has written attributes of the object.
-    pub(crate) fn is_written(&self, cx: &OpcodeExecutor<'_>) -> bool {
-        cx.effects.is_written(self.object)
+    pub(crate) fn is_written(&self, trace: &Trace<'_>) -> bool {
+        trace.effects.is_written(self.object)
     }
 
     /// Returns a dict with the current attributes.
@@ -78,17 +79,18 @@ impl InstanceDictVariable {
                 continue;
             };
             let beside = non_attribute_entry(&name);
-            if !cx.effects.was_deleted(self.object, &name) && !cx.effects.was_deleted(self.object, &beside) {
+            if !cx.trace.effects.was_deleted(self.object, &name) && !cx.trace.effects.was_deleted(self.object, &beside)
+            {
                 kept.push(entry);
             }
         }
-        for (name, value) in cx.effects.attributes_of(self.object) {
+        for (name, value) in cx.trace.effects.attributes_of(self.object) {
             // Attributes that a slot or C code keeps are not in the dict.
             let beside = key_of_entry(&name);
             if beside.is_none() && self.is_kept_in_c(cx, &name)? {
                 continue;
             }
-            let key = cx.string(beside.unwrap_or(&name));
+            let key = cx.trace.string(beside.unwrap_or(&name));
             let key = HashKey::of(cx, key)?;
             dict::put(cx, &mut kept, key, value)?;
         }
@@ -98,19 +100,19 @@ impl InstanceDictVariable {
     /// Replaces all attributes of the object by these.
     pub(crate) fn write(&self, cx: &mut OpcodeExecutor<'_>, after: &[Entry]) -> Flow<()> {
         let before = self.entries(cx)?;
-        let now = KeyIndex::of(cx, after.iter().map(|entry| &entry.key));
+        let now = KeyIndex::of(&cx.trace, after.iter().map(|entry| &entry.key));
         for entry in &before {
             if now.find(cx, &entry.key, |at| &after[at].key)?.is_none() {
                 let name = self.attribute_name(cx, &entry.key)?;
-                cx.effects.set_attribute(self.object, &name, None);
+                cx.trace.effects.set_attribute(self.object, &name, None);
             }
         }
-        let earlier = KeyIndex::of(cx, before.iter().map(|entry| &entry.key));
+        let earlier = KeyIndex::of(&cx.trace, before.iter().map(|entry| &entry.key));
         for entry in after {
             let old = earlier.find(cx, &entry.key, |at| &before[at].key)?.map(|at| before[at].value);
             if old != Some(entry.value) {
                 let name = self.attribute_name(cx, &entry.key)?;
-                cx.effects.set_attribute(self.object, &name, Some(entry.value));
+                cx.trace.effects.set_attribute(self.object, &name, Some(entry.value));
             }
         }
         Ok(())
@@ -143,12 +145,12 @@ impl Variable for InstanceDictVariable {
         Form::InstanceDict
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PyDict>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<PyDict>().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("InstanceDictVariable({})", cx.text(self.object))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("InstanceDictVariable({})", trace.text(self.object))
     }
 
     fn children(&self) -> Vec<VarId> {

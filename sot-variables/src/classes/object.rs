@@ -9,7 +9,7 @@ use pyo3::types::{PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CallArgs, ChangingScalar, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, ChangingScalar, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::registered;
 use sot_core::tracker::{repr, TrackerId};
@@ -41,7 +41,7 @@ impl ObjectVariable {
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
         if numpy::is_value_type(&object.get_type()) {
-            if let Some(changing) = ChangingScalar::wrap(cx, object, tracker) {
+            if let Some(changing) = ChangingScalar::wrap(&cx.trace, object, tracker) {
                 return Ok(changing);
             }
         }
@@ -49,7 +49,7 @@ impl ObjectVariable {
             decimal::assume_context(cx)?;
         }
         let is_guarded_by_identity = is_c_value(object) && !is_compared_value(object);
-        let differs = is_guarded_by_identity && cx.is_short_lived(tracker);
+        let differs = is_guarded_by_identity && cx.trace.is_short_lived(tracker);
         Ok(Rc::new(ObjectVariable { object: object.clone().unbind(), differs }))
     }
 }
@@ -150,40 +150,40 @@ impl Variable for ObjectVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ObjectVariable({})", repr(cx.py, &self.object))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("ObjectVariable({})", repr(trace.py, &self.object))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
         Some(&self.object)
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        let object = self.object.bind(cx.py);
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        let object = self.object.bind(trace.py);
         let is_value = is_c_value(object) || is_type_hint(object) || registered_value::is_one(object);
-        (is_value && !self.differs).then(|| self.object.clone_ref(cx.py))
+        (is_value && !self.differs).then(|| self.object.clone_ref(trace.py))
     }
 
     /// Guards a value: by `==` for types whose equal instances are interchangeable, by identity for other values,
     /// which are rarely made anew. Of other objects only the type is guarded.
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let object = self.object.bind(cx.py).clone();
-        let tracker = cx.vars.tracker(this);
+        let tracker = cx.trace.vars.tracker(this);
         let of_numpy = numpy::is_value_type(&object.get_type());
         if let Some(registration) = registered::value_class(object.get_type().as_any()) {
             cx.note_registered(&registration);
             let value = self.object.clone_ref(cx.py);
-            cx.guards.add(tracker, Test::Object(Box::new(EqualValue { value, registration })));
+            cx.trace.guards.add(tracker, Test::Object(Box::new(EqualValue { value, registration })));
         } else if of_numpy || is_compared_value(&object) {
-            cx.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));
+            cx.trace.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));
         } else if (is_c_value(&object) || is_type_hint(&object)) && !self.differs {
-            cx.guards.add(tracker, Test::Is(Identity::of(&object)));
+            cx.trace.guards.add(tracker, Test::Is(Identity::of(&object)));
         } else {
-            cx.guards.add(tracker, Test::TypeIs(Identity::of(object.get_type().as_any())));
+            cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(object.get_type().as_any())));
         }
         Ok(())
     }

@@ -17,11 +17,11 @@ builtin! { NAMESPACE = "types:SimpleNamespace" => |cx, args| {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "SimpleNamespace() of a mapping"));
     }
     let ty = cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?;
-    let tracker = cx.trackers.constant(ty.clone().unbind());
-    let class = cx.wrap(&ty, tracker);
+    let tracker = cx.trace.trackers.constant(ty.clone().unbind());
+    let class = cx.trace.wrap(&ty, tracker);
     let instance = InstanceVariable::make(cx, class, ty.cast::<PyType>().map_err(PyErr::from)?);
     for (name, value) in &args.keywords {
-        cx.effects.set_attribute(instance, name, Some(*value));
+        cx.trace.effects.set_attribute(instance, name, Some(*value));
     }
     Ok(instance)
 } }
@@ -31,7 +31,7 @@ builtin! { NAMESPACE_EQ = "types:SimpleNamespace.__eq__" => |cx, args| {
     let (ty, base) = (cx.type_of(other)?, cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);
     if !ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)) {
         let value = cx.py.NotImplemented();
-        return Ok(cx.constant(value));
+        return Ok(cx.trace.constant(value));
     }
     let name = Rc::from("__dict__");
     let (left, right) = (cx.get_attr(this, &name)?, cx.get_attr(other, &name)?);
@@ -55,5 +55,5 @@ builtin! { NAMESPACE_REPR = "types:SimpleNamespace.__repr__" => |cx, args| {
     if LANGUAGE.sorts_namespaces {
         parts.sort();
     }
-    Ok(cx.string(&format!("{name}({})", parts.join(", "))))
+    Ok(cx.trace.string(&format!("{name}({})", parts.join(", "))))
 } }

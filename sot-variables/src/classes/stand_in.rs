@@ -1,6 +1,6 @@
 //! Real objects that stand for values made in the trace where CPython has to look at them: in the namespace of a
 //! class, or as parts of a `property`. Whoever reads such an object from the class gets the variable again
-//! (`OpcodeExecutor::stand_for`).
+//! (`Trace::stand_for`).
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, refuse_deep_values, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, refuse_deep_values, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::side_effects::key_of_entry;
 use sot_core::tracker;
 use sot_core::variable::Rebuild;
@@ -32,11 +32,11 @@ fn refuse(what: &str) -> Unwind {
 
 /// Returns a real object for the variable. Clears `exact` if the object lacks part of the variable's state.
 pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> Flow<Bound<'py, PyAny>> {
-    let payload = cx.vars.get(variable);
+    let payload = cx.trace.vars.get(variable);
     let hidden = payload.object().map(|object| object.bind(cx.py).clone()).filter(is_proxy);
     if let Some(object) = hidden.filter(|_| payload.form() == Form::Lazy) {
         // The mapping behind the proxy cannot be followed, but the identity of the proxy can be guarded.
-        let tracker = cx.vars.tracker(variable);
+        let tracker = cx.trace.vars.tracker(variable);
         object_model::guard_identity(cx, &object, tracker);
         return Ok(object);
     }
@@ -44,15 +44,15 @@ pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) 
     if let Some(value) = payload.constant() {
         return Ok(value.bind(cx.py).clone());
     }
-    if let Some(made) = cx.vars.as_kind::<ConstructedVariable>(variable) {
+    if let Some(made) = cx.trace.vars.as_kind::<ConstructedVariable>(variable) {
         *exact &= made.exact;
         return Ok(made.object.bind(cx.py).clone());
     }
     if let Some(object) = payload.object() {
-        *exact &= payload.form() == Form::Class || !cx.effects.written().any(|written| written == variable);
+        *exact &= payload.form() == Form::Class || !cx.trace.effects.written().any(|written| written == variable);
         return Ok(object.bind(cx.py).clone());
     }
-    if let Some((known, known_exact)) = cx.stand_in(variable) {
+    if let Some((known, known_exact)) = cx.trace.stand_in(variable) {
         *exact &= known_exact;
         return Ok(known);
     }
@@ -60,8 +60,8 @@ pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) 
     refuse_deep_values()?;
     let mut own = true;
     let object = new(cx, variable, &mut own)?;
-    cx.stand_for(&object, variable);
-    cx.identities.complete_stand_in(variable, own);
+    cx.trace.stand_for(&object, variable);
+    cx.trace.identities.complete_stand_in(variable, own);
     *exact &= own;
     Ok(object)
 }
@@ -76,29 +76,29 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
     let all = |cx: &mut OpcodeExecutor<'py>, items: &[VarId], exact: &mut bool| -> Flow<Vec<Bound<'py, PyAny>>> {
         items.iter().map(|&item| of(cx, item, exact)).collect()
     };
-    let payload = cx.vars.get(variable);
+    let payload = cx.trace.vars.get(variable);
     if let Some(object) = new_function::stand_in(cx, variable, exact)? {
         return Ok(object);
     }
-    if cx.vars.as_kind::<CellVariable>(variable).is_some() {
+    if cx.trace.vars.as_kind::<CellVariable>(variable).is_some() {
         return Ok(library(py, "types", "CellType")?.into_bound(py).call0()?);
     }
-    if let Some(tuple) = cx.vars.as_kind::<TupleVariable>(variable) {
-        if payload.python_type(cx).is(py.get_type::<PyTuple>()) {
+    if let Some(tuple) = cx.trace.vars.as_kind::<TupleVariable>(variable) {
+        if payload.python_type(&cx.trace).is(py.get_type::<PyTuple>()) {
             return Ok(PyTuple::new(py, all(cx, &tuple.items, exact)?)?.into_any());
         }
     }
     if let Some(list) = cx.see_as::<ListVariable>(variable)? {
         let copy = PyList::empty(py);
-        cx.stand_for(&copy, variable);
+        cx.trace.stand_for(&copy, variable);
         for &item in &list.items {
             copy.append(of(cx, item, exact)?)?;
         }
         return Ok(copy.into_any());
     }
-    if let Some(dict) = cx.vars.as_kind::<DictVariable>(variable).filter(|dict| !dict.ordered) {
+    if let Some(dict) = cx.trace.vars.as_kind::<DictVariable>(variable).filter(|dict| !dict.ordered) {
         let copy = PyDict::new(py);
-        cx.stand_for(&copy, variable);
+        cx.trace.stand_for(&copy, variable);
         for entry in &dict.entries {
             *exact &= !entry.key.is_stand_in();
             let value = of(cx, entry.value, exact)?;
@@ -106,19 +106,19 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
         }
         return Ok(copy.into_any());
     }
-    if let Some(set) = cx.vars.as_kind::<SetVariable>(variable) {
+    if let Some(set) = cx.trace.vars.as_kind::<SetVariable>(variable) {
         let (copy, same) = set.copied(py)?;
         *exact &= same;
         return Ok(copy);
     }
-    let ty = payload.python_type(cx).cast_into::<PyType>().map_err(PyErr::from)?;
-    if cx.vars.as_kind::<InstanceVariable>(variable).is_some()
+    let ty = payload.python_type(&cx.trace).cast_into::<PyType>().map_err(PyErr::from)?;
+    if cx.trace.vars.as_kind::<InstanceVariable>(variable).is_some()
         && cpython::is_heap_type(&ty)
         && !cpython::has_finalizer(&ty)
     {
         let object = py.get_type::<PyAny>().call_method1("__new__", (&ty,))?;
-        cx.stand_for(&object, variable);
-        for (name, value) in cx.effects.attributes_of(variable) {
+        cx.trace.stand_for(&object, variable);
+        for (name, value) in cx.trace.effects.attributes_of(variable) {
             let value = of(cx, value, exact)?;
             match key_of_entry(&name) {
                 Some(key) => object.getattr("__dict__")?.set_item(key, value)?,
@@ -159,10 +159,10 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -
     let callable = callable.into_bound(cx.py);
     match callable.call(PyTuple::new(cx.py, real)?, Some(&keywords)) {
         Ok(object) => {
-            let tracker = cx.trackers.constant(callable.clone().unbind());
-            let callable = cx.wrap(&callable, tracker);
+            let tracker = cx.trace.trackers.constant(callable.clone().unbind());
+            let callable = cx.trace.wrap(&callable, tracker);
             let payload = ConstructedVariable { object: object.clone().unbind(), callable, args: args.clone(), exact };
-            Ok(cx.produce_made(Rc::new(payload), &object))
+            Ok(cx.trace.produce_made(Rc::new(payload), &object))
         }
         Err(error) => Err(cx.raise(error)),
     }
@@ -172,7 +172,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -
 pub fn call_with_known(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
     let name = tracker::name(callable.bind(cx.py));
     let made = call(cx, callable, args)?;
-    if is_known(cx, made) {
+    if is_known(&cx.trace, made) {
         return Ok(made);
     }
     Err(refuse(&format!("{name}() of values that are not known while tracing")))
@@ -196,7 +196,7 @@ made_by! {
 builtin! { PROPERTY = "property" => |cx, args| {
     let slots = args.named(cx, "property", ["fget", "fset", "fdel", "doc"], 0)?;
     let given = slots.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-    let positional = slots[..given].iter().map(|slot| slot.unwrap_or_else(|| cx.none())).collect();
+    let positional = slots[..given].iter().map(|slot| slot.unwrap_or_else(|| cx.trace.none())).collect();
     let callable = library(cx.py, "builtins", "property")?;
     call(cx, callable, &CallArgs::positional(positional))
 } }
@@ -229,8 +229,8 @@ pub(crate) fn is_parameter_type(class: &Bound<'_, PyType>) -> bool {
 const PARAMETERS: &[&str] = &["TypeVar", "ParamSpec", "TypeVarTuple"];
 
 /// True if the variable is an object made by `call`, from arguments that are known exactly.
-pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, variable: VarId) -> bool {
-    cx.vars.as_kind::<ConstructedVariable>(variable).is_some_and(|made| made.exact)
+pub(crate) fn is_known(trace: &Trace<'_>, variable: VarId) -> bool {
+    trace.vars.as_kind::<ConstructedVariable>(variable).is_some_and(|made| made.exact)
 }
 
 impl Variable for ConstructedVariable {
@@ -242,12 +242,12 @@ impl Variable for ConstructedVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ConstructedVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("ConstructedVariable({})", cpython::type_name(&self.object.bind(trace.py).get_type()))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -259,7 +259,7 @@ impl Variable for ConstructedVariable {
             return Err(refuse("an object of values that are not known while tracing, as an argument of a statement"));
         }
         let value = self.object.clone_ref(cx.py);
-        Ok(GraphArgument { value, text: cx.text(this), holds_tensor: false })
+        Ok(GraphArgument { value, text: cx.trace.text(this), holds_tensor: false })
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -272,7 +272,7 @@ impl Variable for ConstructedVariable {
             return Err(refuse("the attributes of an object that C code has made in the function"));
         }
         let ty = self.object.bind(cx.py).get_type();
-        let is_called = cx.vars.get(self.callable).object().is_some_and(|callable| callable.is(&ty));
+        let is_called = cx.trace.vars.get(self.callable).object().is_some_and(|callable| callable.is(&ty));
         if &**name == "__module__" && is_parameter_type(&ty) {
             return Err(refuse("the module of a type parameter that is made in the function"));
         }

@@ -10,7 +10,7 @@ use sot_core::builtin;
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, repr, Tracker, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
@@ -124,9 +124,9 @@ pub fn value_of<'py>(cx: &mut OpcodeExecutor<'py>, object: VarId) -> Flow<Option
 }
 
 /// Returns the instance that the storage belongs to, or the variable itself if it is not a storage.
-pub fn owner_of(cx: &OpcodeExecutor<'_>, storage: VarId) -> VarId {
-    let owns = |id: &VarId| cx.vars.as_kind::<SubclassVariable>(*id).is_some_and(|object| object.storage == storage);
-    cx.vars.iter().map(|(id, _)| id).find(owns).unwrap_or(storage)
+pub fn owner_of(trace: &Trace<'_>, storage: VarId) -> VarId {
+    let owns = |id: &VarId| trace.vars.as_kind::<SubclassVariable>(*id).is_some_and(|object| object.storage == storage);
+    trace.vars.iter().map(|(id, _)| id).find(owns).unwrap_or(storage)
 }
 
 /// Returns the arguments of a C method with the receiver replaced by its storage; also the receiver and the storage.
@@ -186,7 +186,7 @@ pub fn by_own_methods(
             for (key, value) in pairs {
                 cx.set_item(receiver, key, value)?;
             }
-            return Ok(Some(cx.none()));
+            return Ok(Some(cx.trace.none()));
         }
     }
     let text = format!("{name}() of an OrderedDict of a class derived from it");
@@ -210,7 +210,7 @@ fn pairs_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<Vec<(Va
         _ => return Ok(None),
     }
     for (keyword, value) in &args.keywords {
-        pairs.push((cx.string(keyword), *value));
+        pairs.push((cx.trace.string(keyword), *value));
     }
     Ok(Some(pairs))
 }
@@ -255,7 +255,7 @@ builtin! { LIST_INIT = "list.__init__" => |cx, args| {
         None => Vec::new(),
     };
     list::write(cx, this, items)?;
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 builtin! { DICT_INIT = "dict.__init__" => |cx, args| fill_dict(cx, args) }
@@ -275,7 +275,7 @@ pub(crate) fn fill_dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Va
             &CallArgs { positional: args.positional[1..].to_vec(), keywords: args.keywords.clone() },
         )?;
     }
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 builtin! { SET_INIT = "set.__init__" => |cx, args| {
@@ -284,7 +284,7 @@ builtin! { SET_INIT = "set.__init__" => |cx, args| {
     if let Some(items) = items {
         cx.call_method(this, "update", &[items])?;
     }
-    Ok(cx.none())
+    Ok(cx.trace.none())
 } }
 
 /// Simulates `base.__new__(class, ...)`: containers start empty, immutable values are made from the arguments.
@@ -310,13 +310,13 @@ fn new(cx: &mut OpcodeExecutor<'_>, path: &str, args: &CallArgs) -> Flow<VarId> 
         BuiltinBase::Value(_) => call_type(cx, base, &rest)?,
     };
     let ty = ty.into_any().unbind();
-    Ok(cx.produce(Rc::new(SubclassVariable { class: Some(class), ty, base, storage, object: None })))
+    Ok(cx.trace.produce(Rc::new(SubclassVariable { class: Some(class), ty, base, storage, object: None })))
 }
 
 fn call_type(cx: &mut OpcodeExecutor<'_>, base: BuiltinBase, args: &CallArgs) -> Flow<VarId> {
     let ty = base.ty(cx.py)?;
-    let tracker = cx.trackers.constant(ty.clone().unbind());
-    let ty = cx.wrap(&ty, tracker);
+    let tracker = cx.trace.trackers.constant(ty.clone().unbind());
+    let ty = cx.trace.wrap(&ty, tracker);
     cx.call(ty, args)
 }
 
@@ -329,16 +329,16 @@ impl SubclassVariable {
             BuiltinBase::Container(..) => {
                 let ty = base.ty(cx.py)?;
                 let kind = cx.runtime.kinds.of_type(&ty).ok_or_else(refuse)?;
-                let of = cx.trackers.add(Tracker::AsBuiltinBase { of });
+                let of = cx.trace.trackers.add(Tracker::AsBuiltinBase { of });
                 let payload = cx.runtime.kinds.wrap(kind, cx, &object, of)?;
-                let storage = cx.vars.add(payload, of);
-                cx.identities.keeps(&object, storage);
+                let storage = cx.trace.vars.add(payload, of);
+                cx.trace.identities.keeps(&object, storage);
                 storage
             }
             BuiltinBase::Value(_) => {
                 // The value is immutable, so guarding the object's identity suffices.
-                if cx.trackers.is_sourced(of) {
-                    cx.guards.add(of, Test::Is(Identity::of(&object)));
+                if cx.trace.trackers.is_sourced(of) {
+                    cx.trace.guards.add(of, Test::Is(Identity::of(&object)));
                 }
                 let value = plain_value(base, &object)?;
                 cx.wrap_fresh(&value)?
@@ -377,21 +377,21 @@ impl Variable for SubclassVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.ty.bind(cx.py).clone()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(trace.py).clone()
     }
 
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
         match self.class {
-            Some(class) => cx.vars.tracker(class),
-            None => object_model::type_tracker(cx, this, self.python_type(cx)),
+            Some(class) => cx.trace.vars.tracker(class),
+            None => object_model::type_tracker(cx, this, self.python_type(&cx.trace)),
         }
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, trace: &Trace<'_>) -> String {
         match &self.object {
-            Some(object) => format!("SubclassVariable({})", repr(cx.py, object)),
-            None => format!("SubclassVariable(new, {})", tracker::name(self.ty.bind(cx.py))),
+            Some(object) => format!("SubclassVariable({})", repr(trace.py, object)),
+            None => format!("SubclassVariable(new, {})", tracker::name(self.ty.bind(trace.py))),
         }
     }
 
@@ -420,10 +420,10 @@ impl Variable for SubclassVariable {
         if matches!(self.base, BuiltinBase::Container(_, "list", _)) {
             return cx.see(self.storage)?.graph_argument(cx, self.storage);
         }
-        if self.object.is_some() && !cx.vars.is_mutated(self.storage) {
+        if self.object.is_some() && !cx.trace.vars.is_mutated(self.storage) {
             return object_model::graph_argument(cx, this, self.object());
         }
-        let text = self.text(cx);
+        let text = self.text(&cx.trace);
         match self.base {
             BuiltinBase::Value("int" | "float" | "complex") => cx.see(self.storage)?.graph_argument(cx, self.storage),
             _ => Err(Unwind::break_graph(
@@ -447,7 +447,7 @@ impl Variable for SubclassVariable {
                 cg.call(|cg| cg.load_const(new), [class])?;
                 cg.define(this)?;
                 let init = base.getattr("__init__")?.unbind();
-                let deque = cg.cx().vars.as_kind::<DequeVariable>(self.storage);
+                let deque = cg.trace().vars.as_kind::<DequeVariable>(self.storage);
                 let maxlen = deque.map_or_else(|| Ok(Argument::none(py)), |deque| deque.maxlen_argument(py))?;
                 cg.call(|cg| cg.load_const(init), [this.into(), self.storage.into(), maxlen])?;
                 cg.op(Op::POP_TOP, 0)?;
@@ -460,8 +460,8 @@ impl Variable for SubclassVariable {
                 let mut fill = if overridden { rebuild::ordered(py)? } else { base.getattr(fill)?.unbind() };
                 cg.makes_whole(self.storage);
                 let mut items = Argument::from(self.storage);
-                if let Some(set) = cg.cx().vars.as_kind::<SetVariable>(self.storage) {
-                    let (arranged, ordered) = set.rebuilding(cg.cx())?;
+                if let Some(set) = cg.trace().vars.as_kind::<SetVariable>(self.storage) {
+                    let (arranged, ordered) = set.rebuilding(cg.trace())?;
                     items = Argument::tuple(ordered);
                     fill = arranged.map_or(Ok(fill), |arranged| arranged.getattr(py, "fill"))?;
                 }

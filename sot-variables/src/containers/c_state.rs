@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
@@ -57,7 +57,7 @@ fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) 
     match library(cx.py, module, name)?.into_bound(cx.py).call(positional, Some(&keywords)) {
         Ok(object) => {
             charge(cx, &object)?;
-            Ok(cx.produce(Rc::new(CStateVariable { object: object.unbind() })))
+            Ok(cx.trace.produce(Rc::new(CStateVariable { object: object.unbind() })))
         }
         Err(error) => Err(cx.raise(error)),
     }
@@ -105,15 +105,15 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     let is_self = result.as_ref().is_ok_and(|result| result.is(&object));
     // Arguments may have been changed: written to by `readinto`, or advanced by `fromfile`.
     for (&arg, worked_on) in rest.positional.iter().zip(positional.iter()) {
-        if arg != this && cx.vars.as_kind::<CStateVariable>(arg).is_some() {
-            cx.vars.set(arg, Rc::new(CStateVariable { object: worked_on.unbind() }));
+        if arg != this && cx.trace.vars.as_kind::<CStateVariable>(arg).is_some() {
+            cx.trace.vars.set(arg, Rc::new(CStateVariable { object: worked_on.unbind() }));
         }
     }
-    cx.vars.set(this, Rc::new(CStateVariable { object: object.unbind() }));
+    cx.trace.vars.set(this, Rc::new(CStateVariable { object: object.unbind() }));
     match result {
         Ok(_) if is_self => Ok(Some(this)),
         Ok(result) if result.get_type().is(kept.object.bind(cx.py).get_type()) => {
-            Ok(Some(cx.produce(Rc::new(CStateVariable { object: result.unbind() }))))
+            Ok(Some(cx.trace.produce(Rc::new(CStateVariable { object: result.unbind() }))))
         }
         Ok(result) => cx.wrap_fresh(&result).map(Some),
         Err(error) => Err(cx.raise(error)),
@@ -125,16 +125,16 @@ impl Variable for CStateVariable {
         "c_state"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("CStateVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("CStateVariable({})", cpython::type_name(&self.object.bind(trace.py).get_type()))
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        copy(self.object.bind(cx.py)).ok().map(Bound::unbind)
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        copy(self.object.bind(trace.py)).ok().map(Bound::unbind)
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {

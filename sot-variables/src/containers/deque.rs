@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use sot_core::bytecode::Op;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
@@ -61,7 +61,7 @@ pub(crate) fn append(cx: &mut OpcodeExecutor<'_>, this: VarId, items: &[VarId]) 
     let mut deque = DequeVariable::clone(&*cx.see_as::<DequeVariable>(this)?.ok_or_else(refuse)?);
     deque.push_back(items.iter().copied());
     deque.store(cx, this);
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 pub(crate) fn refuse() -> Unwind {
@@ -69,8 +69,8 @@ pub(crate) fn refuse() -> Unwind {
 }
 
 /// Breaks the graph if a comparison of items has changed the deque, which CPython reports as an error.
-pub(crate) fn refuse_changed(cx: &OpcodeExecutor<'_>, this: VarId, before: &DequeVariable) -> Flow<()> {
-    let now = cx.vars.as_kind::<DequeVariable>(this);
+pub(crate) fn refuse_changed(trace: &Trace<'_>, this: VarId, before: &DequeVariable) -> Flow<()> {
+    let now = trace.vars.as_kind::<DequeVariable>(this);
     if now.is_some_and(|now| now.items == before.items) {
         return Ok(());
     }
@@ -113,13 +113,13 @@ impl DequeVariable {
 
     /// Guards length and `maxlen` of a deque from outside.
     fn look(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let of = cx.vars.tracker(this);
-        if let Some(outside) = self.outside.as_ref().filter(|_| cx.trackers.is_sourced(of)) {
+        let of = cx.trace.vars.tracker(this);
+        if let Some(outside) = self.outside.as_ref().filter(|_| cx.trace.trackers.is_sourced(of)) {
             cx.refuse_changing_contents(of, "a deque")?;
             let deque = outside.object.bind(cx.py);
-            let maxlen = cx.trackers.add(Tracker::Getattr { of, name: "maxlen".into() });
-            cx.guards.add(of, Test::Length(deque.len()?));
-            cx.guards.add(maxlen, Test::Equals(deque.getattr("maxlen")?.unbind()));
+            let maxlen = cx.trace.trackers.add(Tracker::Getattr { of, name: "maxlen".into() });
+            cx.trace.guards.add(of, Test::Length(deque.len()?));
+            cx.trace.guards.add(maxlen, Test::Equals(deque.getattr("maxlen")?.unbind()));
         }
         Ok(())
     }
@@ -150,8 +150,8 @@ impl DequeVariable {
 
     fn replace(self, cx: &mut OpcodeExecutor<'_>, deque: VarId) {
         cx.limits.charge(self.items.len());
-        cx.vars.set(deque, Rc::new(self));
-        cx.effects.record(Effect::Contents { container: deque });
+        cx.trace.vars.set(deque, Rc::new(self));
+        cx.trace.effects.record(Effect::Contents { container: deque });
     }
 
     pub(crate) fn push_front(&mut self, items: impl IntoIterator<Item = VarId>) {
@@ -188,12 +188,12 @@ impl Variable for DequeVariable {
         Form::Deque
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "collections", "deque").map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let ty = library(trace.py, "collections", "deque").map(|ty| ty.into_bound(trace.py));
+        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("DequeVariable(len: {})", self.items.len())
     }
 
@@ -202,8 +202,8 @@ impl Variable for DequeVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let ty = self.python_type(cx);
-        cx.guards.add(cx.vars.tracker(this), Test::TypeIs(Identity::of(&ty)));
+        let ty = self.python_type(&cx.trace);
+        cx.trace.guards.add(cx.trace.vars.tracker(this), Test::TypeIs(Identity::of(&ty)));
         Ok(())
     }
 
@@ -216,13 +216,13 @@ impl Variable for DequeVariable {
         if let Some(outside) = &mut deque.outside {
             outside.is_open = true;
         }
-        cx.vars.set(this, Rc::new(deque));
+        cx.trace.vars.set(this, Rc::new(deque));
         Ok(())
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        let items = sequence::materialize(cx, &self.items)?;
-        self.python_type(cx).call1((items, self.maxlen)).ok().map(Bound::unbind)
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        let items = sequence::materialize(trace, &self.items)?;
+        self.python_type(trace).call1((items, self.maxlen)).ok().map(Bound::unbind)
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
@@ -259,8 +259,8 @@ impl Variable for DequeVariable {
             self.look(cx, this)?;
         }
         match (&**name, self.maxlen) {
-            ("maxlen", Some(maxlen)) => cx.integer(maxlen as i64).map(Some),
-            ("maxlen", None) => Ok(Some(cx.none())),
+            ("maxlen", Some(maxlen)) => cx.trace.integer(maxlen as i64).map(Some),
+            ("maxlen", None) => Ok(Some(cx.trace.none())),
             _ => object_model::get_attr(cx, this, name),
         }
     }
@@ -300,7 +300,7 @@ impl Variable for DequeVariable {
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         self.look(cx, this)?;
-        cx.integer(self.items.len() as i64)
+        cx.trace.integer(self.items.len() as i64)
     }
 
     fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
@@ -310,14 +310,14 @@ impl Variable for DequeVariable {
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
         self.look(cx, this)?;
-        let mut found = cx.boolean(false);
+        let mut found = cx.trace.boolean(false);
         for &candidate in &self.items {
             if object_model::equal(cx, candidate, item)? {
-                found = cx.boolean(true);
+                found = cx.trace.boolean(true);
                 break;
             }
         }
-        refuse_changed(cx, this, self)?;
+        refuse_changed(&cx.trace, this, self)?;
         Ok(found)
     }
 
@@ -345,7 +345,7 @@ impl Variable for DequeVariable {
             }
             _ => return Ok(None),
         }
-        Ok(Some(cx.produce(Rc::new(deque))))
+        Ok(Some(cx.trace.produce(Rc::new(deque))))
     }
 
     fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
@@ -374,8 +374,8 @@ impl Variable for DequeVariable {
         self.look(cx, this)?;
         right.look(cx, other)?;
         let answer = sequence::compare_sized(cx, op, &self.items, &right.items)?;
-        refuse_changed(cx, this, self)?;
-        refuse_changed(cx, other, &right)?;
+        refuse_changed(&cx.trace, this, self)?;
+        refuse_changed(&cx.trace, other, &right)?;
         Ok(Some(answer))
     }
 }

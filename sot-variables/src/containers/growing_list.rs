@@ -10,7 +10,7 @@ use pyo3::types::PyList;
 
 use sot_core::bytecode::Op;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
@@ -36,13 +36,13 @@ impl GrowingList {
         Ok(Rc::new(GrowingList { object: object.clone().unbind(), appended: Vec::new() }))
     }
 
-    fn is_plain(&self, cx: &OpcodeExecutor<'_>, tracker: TrackerId) -> bool {
-        cx.trackers.is_sourced(tracker) && self.object.bind(cx.py).is_exact_instance_of::<PyList>()
+    fn is_plain(&self, trace: &Trace<'_>, tracker: TrackerId) -> bool {
+        trace.trackers.is_sourced(tracker) && self.object.bind(trace.py).is_exact_instance_of::<PyList>()
     }
 
     /// Returns the item at a negative index, which does not depend on the length.
     fn last(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<Option<VarId>> {
-        let of = cx.vars.tracker(this);
+        let of = cx.trace.vars.tracker(this);
         let Some(index) = cx.known_int(key)?.filter(|index| *index < 0) else { return Ok(None) };
         let Ok(back) = usize::try_from(index.unsigned_abs()) else { return Ok(None) };
         if let Some(at) = self.appended.len().checked_sub(back) {
@@ -50,22 +50,22 @@ impl GrowingList {
         }
         let back = back - self.appended.len();
         let list = self.object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.clone();
-        let Some(at) = list.len().checked_sub(back).filter(|_| self.is_plain(cx, of)) else { return Ok(None) };
-        let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Last(back) });
-        cx.guards.require(tracker);
-        Ok(Some(cx.wrap(&list.get_item(at)?, tracker)))
+        let Some(at) = list.len().checked_sub(back).filter(|_| self.is_plain(&cx.trace, of)) else { return Ok(None) };
+        let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Last(back) });
+        cx.trace.guards.require(tracker);
+        Ok(Some(cx.trace.wrap(&list.get_item(at)?, tracker)))
     }
 
     /// Opens the list: guards its length and replaces the payload by a `ListVariable` with all items.
     fn opened(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Rc<ListVariable>> {
         let object = self.object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.clone();
-        let tracker = cx.vars.tracker(this);
-        if cx.trackers.is_sourced(tracker) {
+        let tracker = cx.trace.vars.tracker(this);
+        if cx.trace.trackers.is_sourced(tracker) {
             cx.refuse_changing_contents(tracker, "a list")?;
-            cx.guards.add(tracker, Test::Length(object.len()));
+            cx.trace.guards.add(tracker, Test::Length(object.len()));
         }
         let list = Rc::new(ListVariable::found(cx, &object, tracker, &self.appended));
-        cx.vars.set(this, Rc::clone(&list) as Rc<dyn Variable>);
+        cx.trace.vars.set(this, Rc::clone(&list) as Rc<dyn Variable>);
         Ok(list)
     }
 }
@@ -73,10 +73,10 @@ impl GrowingList {
 /// Appends items if the list has not been opened. Returns false otherwise.
 pub(crate) fn append(cx: &mut OpcodeExecutor<'_>, list: VarId, items: &[VarId]) -> Flow<bool> {
     cx.see(list)?;
-    let Some(growing) = cx.vars.as_kind::<GrowingList>(list) else { return Ok(false) };
+    let Some(growing) = cx.trace.vars.as_kind::<GrowingList>(list) else { return Ok(false) };
     let appended = [&growing.appended, items].concat();
-    cx.vars.set(list, Rc::new(GrowingList { object: growing.object.clone_ref(cx.py), appended }));
-    cx.effects.record(Effect::Contents { container: list });
+    cx.trace.vars.set(list, Rc::new(GrowingList { object: growing.object.clone_ref(cx.py), appended }));
+    cx.trace.effects.record(Effect::Contents { container: list });
     Ok(true)
 }
 
@@ -89,11 +89,11 @@ impl Variable for GrowingList {
         Form::List
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PyList>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<PyList>().into_any()
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("GrowingList(appended: {})", self.appended.len())
     }
 
@@ -104,7 +104,7 @@ impl Variable for GrowingList {
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         // For the storage of an instance of a subclass, this is the type of the instance.
         let ty = self.object.bind(cx.py).get_type();
-        cx.guards.add(cx.vars.tracker(this), Test::TypeIs(Identity::of(ty.as_any())));
+        cx.trace.guards.add(cx.trace.vars.tracker(this), Test::TypeIs(Identity::of(ty.as_any())));
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Variable for GrowingList {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        Err(Unwind::fallback(ReasonId::CannotRestore, format!("{}, which was not looked into", self.text(cg.cx()))))
+        Err(Unwind::fallback(ReasonId::CannotRestore, format!("{}, which was not looked into", self.text(cg.trace()))))
     }
 
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
@@ -164,13 +164,13 @@ impl Variable for GrowingList {
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         let length = self.object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.len();
-        let of = cx.vars.tracker(this);
-        if !self.is_plain(cx, of) {
+        let of = cx.trace.vars.tracker(this);
+        if !self.is_plain(&cx.trace, of) {
             return self.opened(cx, this)?.len(cx, this);
         }
-        let tracker = cx.trackers.add(Tracker::Length { of });
-        let length = cx.wrap(&length.into_pyobject(cx.py).map_err(PyErr::from)?.into_any(), tracker);
-        let appended = cx.integer(self.appended.len() as i64)?;
+        let tracker = cx.trace.trackers.add(Tracker::Length { of });
+        let length = cx.trace.wrap(&length.into_pyobject(cx.py).map_err(PyErr::from)?.into_any(), tracker);
+        let appended = cx.trace.integer(self.appended.len() as i64)?;
         cx.binary(BinaryOp::Add, length, appended)
     }
 

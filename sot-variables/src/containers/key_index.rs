@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{OpcodeExecutor, Trace};
 
 use crate::containers::hash_key::HashKey;
 
@@ -23,7 +23,7 @@ impl LazyIndex {
         at: impl Fn(usize) -> &'k Rc<HashKey>,
     ) -> Flow<Option<usize>> {
         if self.0.borrow().is_none() {
-            let index = KeyIndex::of(cx, (0..len).map(&at));
+            let index = KeyIndex::of(&cx.trace, (0..len).map(&at));
             *self.0.borrow_mut() = Some(index);
         }
         match &*self.0.borrow() {
@@ -36,7 +36,7 @@ impl LazyIndex {
     /// moved, not copied: the old contents are needed again only after a rollback, which rebuilds it.
     pub(crate) fn after_write<'k>(
         &self,
-        cx: &OpcodeExecutor<'_>,
+        trace: &Trace<'_>,
         old: impl ExactSizeIterator<Item = &'k Rc<HashKey>>,
         mut new: impl ExactSizeIterator<Item = &'k Rc<HashKey>>,
     ) -> Self {
@@ -44,7 +44,7 @@ impl LazyIndex {
         // The index may be borrowed, as comparing keys may run code of the program.
         let mut taken = self.0.try_borrow_mut().ok().filter(|_| goes_on).and_then(|mut index| index.take());
         if let Some(index) = &mut taken {
-            new.for_each(|key| index.push(cx, key));
+            new.for_each(|key| index.push(trace, key));
         }
         LazyIndex(RefCell::new(taken))
     }
@@ -63,20 +63,20 @@ pub(crate) struct KeyIndex {
 
 impl KeyIndex {
     /// Returns the index of keys in their order.
-    pub(crate) fn of<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item = &'k Rc<HashKey>>) -> Self {
+    pub(crate) fn of<'k>(trace: &Trace<'_>, keys: impl Iterator<Item = &'k Rc<HashKey>>) -> Self {
         let mut index = KeyIndex::default();
-        keys.for_each(|key| index.push(cx, key));
+        keys.for_each(|key| index.push(trace, key));
         index
     }
 
     /// Appends a key.
-    pub(crate) fn push(&mut self, cx: &OpcodeExecutor<'_>, key: &HashKey) {
+    pub(crate) fn push(&mut self, trace: &Trace<'_>, key: &HashKey) {
         let place = self.count;
         self.count += 1;
         self.by_hash.entry(key.hash()).or_default().push(place);
         if key.is_stand_in() {
             self.stand_ins.push(place);
-        } else if key.may_hold_address(cx.py) {
+        } else if key.may_hold_address(trace.py) {
             self.addresses.push(place);
         }
     }

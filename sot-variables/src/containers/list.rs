@@ -9,7 +9,7 @@ use pyo3::types::{PyList, PySlice};
 
 use sot_core::bytecode::Op;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
@@ -92,8 +92,8 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>)
     let before = expect(cx, list)?;
     let (object, found) = (before.object.as_ref().map(|object| object.clone_ref(cx.py)), Rc::clone(&before.found));
     cx.limits.charge(items.len());
-    cx.vars.set(list, Rc::new(ListVariable { items, object, found }));
-    cx.effects.record(Effect::Contents { container: list });
+    cx.trace.vars.set(list, Rc::new(ListVariable { items, object, found }));
+    cx.trace.effects.record(Effect::Contents { container: list });
     Ok(())
 }
 
@@ -115,7 +115,8 @@ pub(crate) fn unchanged<T>(
     before: &ListVariable,
     outcome: Flow<T>,
 ) -> Flow<T> {
-    let changed = cx.vars.as_kind::<ListVariable>(list).is_some_and(|list| !std::ptr::eq(&raw const *list, before));
+    let changed =
+        cx.trace.vars.as_kind::<ListVariable>(list).is_some_and(|list| !std::ptr::eq(&raw const *list, before));
     if changed && matches!(outcome, Ok(_) | Err(Unwind::Raise(_))) {
         let text = "a list that changes while a method it calls runs";
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
@@ -183,9 +184,9 @@ impl ListVariable {
     }
 
     /// The smallest edit that gives the real list these items; `None` if it has them already.
-    fn edit(&self, cx: &OpcodeExecutor<'_>) -> Option<Edit> {
+    fn edit(&self, trace: &Trace<'_>) -> Option<Edit> {
         let stays =
-            |(item, found): &(&VarId, &VarId)| item == found && cx.trackers.is_loadable(cx.vars.tracker(**item));
+            |(item, found): &(&VarId, &VarId)| item == found && trace.trackers.is_loadable(trace.vars.tracker(**item));
         let in_front = self.items.iter().zip(&*self.found).take_while(stays).count();
         let (left, found) = (&self.items[in_front..], &self.found[in_front..]);
         let behind = left.iter().rev().zip(found.iter().rev()).take_while(stays).count();
@@ -222,11 +223,11 @@ impl Variable for ListVariable {
         Form::List
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PyList>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<PyList>().into_any()
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("ListVariable(len: {})", self.items.len())
     }
 
@@ -234,9 +235,9 @@ impl Variable for ListVariable {
         self.object.as_ref()
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        let items = sequence::materialize(cx, &self.items)?;
-        PyList::new(cx.py, items).ok().map(|list| list.into_any().unbind())
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        let items = sequence::materialize(trace, &self.items)?;
+        PyList::new(trace.py, items).ok().map(|list| list.into_any().unbind())
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
@@ -244,11 +245,11 @@ impl Variable for ListVariable {
         let ty = self
             .object
             .as_ref()
-            .map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
-        let tracker = cx.vars.tracker(this);
-        cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
+            .map_or_else(|| self.python_type(&cx.trace), |object| object.bind(cx.py).get_type().into_any());
+        let tracker = cx.trace.vars.tracker(this);
+        cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
         if let Some(object) = &self.object {
-            cx.guards.add(tracker, Test::Length(object.bind(cx.py).len()?));
+            cx.trace.guards.add(tracker, Test::Length(object.bind(cx.py).len()?));
         }
         Ok(())
     }
@@ -272,7 +273,7 @@ impl Variable for ListVariable {
         if !is_subclass && self.items.is_empty() {
             return Self::empty(cg, this);
         }
-        let Some(edit) = self.edit(cg.cx()) else { return Ok(()) };
+        let Some(edit) = self.edit(cg.trace()) else { return Ok(()) };
         let (slice, items) = (edit.slice(cg.py())?, Argument::list(&self.items[edit.items]));
         if is_subclass {
             // The C method: an override of `__setitem__` in a subclass has been inlined by the trace already.
@@ -286,8 +287,8 @@ impl Variable for ListVariable {
         cg.op(Op::STORE_SUBSCR, 0)
     }
 
-    fn restored(&self, cx: &OpcodeExecutor<'_>, _: VarId) -> Vec<VarId> {
-        self.edit(cx).map_or_else(Vec::new, |edit| self.items[edit.items].to_vec())
+    fn restored(&self, trace: &Trace<'_>, _: VarId) -> Vec<VarId> {
+        self.edit(trace).map_or_else(Vec::new, |edit| self.items[edit.items].to_vec())
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -297,7 +298,9 @@ impl Variable for ListVariable {
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
         match Sequence::List.select(cx, key, self.items.len())? {
             Selection::One(index) => Ok(self.items[index]),
-            Selection::Many(selected) => Ok(cx.list(selected.into_iter().map(|index| self.items[index]).collect())),
+            Selection::Many(selected) => {
+                Ok(cx.trace.list(selected.into_iter().map(|index| self.items[index]).collect()))
+            }
         }
     }
 
@@ -336,7 +339,7 @@ impl Variable for ListVariable {
     }
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        cx.integer(self.items.len() as i64)
+        cx.trace.integer(self.items.len() as i64)
     }
 
     fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
@@ -361,12 +364,12 @@ impl Variable for ListVariable {
                 let other = subclass::seen_by_base(cx, other)?;
                 let Some(right) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
                 let items = self.items.iter().chain(&right.items).copied().collect();
-                Ok(Some(cx.list(items)))
+                Ok(Some(cx.trace.list(items)))
             }
             BinaryOp::Multiply => match sequence::times(cx, other)? {
                 Some(count) => {
                     let items = sequence::repeat(&self.items, count)?;
-                    Ok(Some(cx.list(items)))
+                    Ok(Some(cx.trace.list(items)))
                 }
                 None => Ok(None),
             },

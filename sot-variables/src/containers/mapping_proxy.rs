@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use sot_core::builtin;
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor, Trace};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{Form, VarId, Variable};
@@ -33,7 +33,7 @@ builtin! { PROXY = "types:MappingProxyType" => |cx, args| {
     if is_sequence || !cx.has_special(mapping, "__getitem__")? {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "mappingproxy() of an object that is not a mapping"));
     }
-    Ok(cx.produce(Rc::new(MappingProxyVariable { mapping, object: None })))
+    Ok(cx.trace.produce(Rc::new(MappingProxyVariable { mapping, object: None })))
 } }
 
 /// Registers methods that are forwarded to the mapping.
@@ -65,7 +65,7 @@ impl MappingProxyVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind().into_bound(cx.py);
         // Any other dict may be reached, and written, without its proxy.
-        let of_class = matches!(cx.trackers.get(of), Tracker::Getattr { name, .. } if &**name == "__dict__");
+        let of_class = matches!(cx.trace.trackers.get(of), Tracker::Getattr { name, .. } if &**name == "__dict__");
         let refuse = || {
             let text = "a mappingproxy made outside the function";
             Unwind::break_graph(ReasonId::UnsupportedOperation, text)
@@ -76,17 +76,17 @@ impl MappingProxyVariable {
             if dict.contains("__doc__")? {
                 return Err(refuse());
             }
-            let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Proxied });
-            let mapping = cx.wrap(dict.as_any(), tracker);
+            let tracker = cx.trace.trackers.add(Tracker::Part { of, part: Part::Proxied });
+            let mapping = cx.trace.wrap(dict.as_any(), tracker);
             return Ok(Rc::new(MappingProxyVariable { mapping, object: Some(object.unbind()) }));
         }
-        if cx.effects.has_written_class() {
+        if cx.trace.effects.has_written_class() {
             let text = "the __dict__ of a class, in a function that has written attributes of classes";
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
         }
-        cx.effects.note_class_dict_read();
+        cx.trace.effects.note_class_dict_read();
         let payload = DictVariable::behind(cx, &dict, &object, of)?;
-        let mapping = cx.vars.add(Rc::new(payload), of);
+        let mapping = cx.trace.vars.add(Rc::new(payload), of);
         Ok(Rc::new(MappingProxyVariable { mapping, object: Some(object.unbind()) }))
     }
 }
@@ -100,22 +100,22 @@ impl Variable for MappingProxyVariable {
         Form::MappingProxy
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "types", "MappingProxyType").map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let ty = library(trace.py, "types", "MappingProxyType").map(|ty| ty.into_bound(trace.py));
+        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("MappingProxyVariable({})", cx.text(self.mapping))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("MappingProxyVariable({})", trace.text(self.mapping))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
         self.object.as_ref()
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        let mapping = cx.vars.get(self.mapping).materialize(cx)?;
-        self.python_type(cx).call1((mapping,)).ok().map(Bound::unbind)
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        let mapping = trace.vars.get(self.mapping).materialize(trace)?;
+        self.python_type(trace).call1((mapping,)).ok().map(Bound::unbind)
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -158,7 +158,7 @@ impl Variable for MappingProxyVariable {
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
-        if op != BinaryOp::Or || !self.python_type(cx).hasattr("__or__")? {
+        if op != BinaryOp::Or || !self.python_type(&cx.trace).hasattr("__or__")? {
             return Ok(None);
         }
         let other = cx.see_as::<MappingProxyVariable>(other)?.map_or(other, |proxy| proxy.mapping);

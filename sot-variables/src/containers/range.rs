@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyRange;
 
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CompareOp, OpcodeExecutor};
+use sot_core::executor::{CompareOp, OpcodeExecutor, Trace};
 use sot_core::guard::Test;
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::Rebuild;
@@ -51,25 +51,25 @@ impl Variable for RangeVariable {
         Form::Range
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PyRange>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<PyRange>().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("RangeVariable({})", repr(cx.py, &self.object))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("RangeVariable({})", repr(trace.py, &self.object))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
         Some(&self.object)
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        Some(self.object.clone_ref(cx.py))
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        Some(self.object.clone_ref(trace.py))
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        cx.refuse_changing_contents(cx.vars.tracker(this), "a range")?;
-        cx.guards.add(cx.vars.tracker(this), Test::Equals(self.object.clone_ref(cx.py)));
+        cx.refuse_changing_contents(cx.trace.vars.tracker(this), "a range")?;
+        cx.trace.guards.add(cx.trace.vars.tracker(this), Test::Equals(self.object.clone_ref(cx.py)));
         Ok(())
     }
 
@@ -86,7 +86,7 @@ impl Variable for RangeVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Rc<str>) -> Flow<Option<VarId>> {
         if matches!(&**name, "start" | "stop" | "step") {
             let value = self.bind(cx.py).getattr(&**name)?.unbind();
-            return Ok(Some(cx.constant(value)));
+            return Ok(Some(cx.trace.constant(value)));
         }
         sot_core::executor::object_model::get_attr(cx, this, name)
     }
@@ -100,7 +100,7 @@ impl Variable for RangeVariable {
         };
         let item = self.bind(cx.py).get_item(key).map_err(|error| cx.raise(error))?;
         if item.is_exact_instance_of::<PyRange>() {
-            return Ok(cx.produce(Rc::new(RangeVariable::new(item.unbind()))));
+            return Ok(cx.trace.produce(Rc::new(RangeVariable::new(item.unbind()))));
         }
         cx.wrap_fresh(&item)
     }
@@ -114,7 +114,7 @@ impl Variable for RangeVariable {
         if range.len().map_or(true, |len| len > MAX_LISTED) {
             return Ok(None);
         }
-        let items = range.try_iter()?.map(|item| Ok(cx.constant(item?.unbind())));
+        let items = range.try_iter()?.map(|item| Ok(cx.trace.constant(item?.unbind())));
         items.collect::<Flow<Vec<_>>>().map(Some)
     }
 
@@ -130,7 +130,7 @@ impl Variable for RangeVariable {
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
         if let Some(item) = cx.known(item)? {
             let found = self.bind(cx.py).contains(item).map_err(|error| cx.raise(error))?;
-            Ok(cx.boolean(found))
+            Ok(cx.trace.boolean(found))
         } else {
             let items = cx.unpack_all(this)?;
             sot_core::executor::object_model::contains_among(cx, &items, item)

@@ -12,7 +12,7 @@ use sot_core::backend::ObjectTest;
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::foreign::{Foreign, ForeignFetch};
 use sot_core::guard::{Identity, Test};
 use sot_core::registered::{self, FlattenProtocol, Registration, RegistrationKind};
@@ -184,11 +184,11 @@ impl ContainerVariable {
         cx.note_registered(&class.0);
         let (held, rest) = class.take_apart(&object)?;
         let how = Foreign(Arc::new(Flattened(class.clone())));
-        let flat = cx.trackers.add(Tracker::Foreign { of, how });
-        let all = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(0) });
+        let flat = cx.trace.trackers.add(Tracker::Foreign { of, how });
+        let all = cx.trace.trackers.add(Tracker::Item { of: flat, key: Key::Index(0) });
         let held = held.iter().enumerate().map(|(index, held)| {
-            let tracker = cx.trackers.add(Tracker::Item { of: all, key: Key::Index(index as i64) });
-            cx.wrap(&held, tracker)
+            let tracker = cx.trace.trackers.add(Tracker::Item { of: all, key: Key::Index(index as i64) });
+            cx.trace.wrap(&held, tracker)
         });
         let held = held.collect();
         Ok(Rc::new(ContainerVariable { class, held, rest: rest.unbind(), object: Some(object.unbind()) }))
@@ -201,7 +201,7 @@ impl ContainerVariable {
 
     /// Makes an object in the trace.
     pub(super) fn make(cx: &mut OpcodeExecutor<'_>, class: ContainerClass, held: Vec<VarId>, rest: Py<PyAny>) -> VarId {
-        cx.produce(Rc::new(ContainerVariable { class, held, rest, object: None }))
+        cx.trace.produce(Rc::new(ContainerVariable { class, held, rest, object: None }))
     }
 
     pub(super) fn class(&self) -> &ContainerClass {
@@ -254,12 +254,12 @@ impl Variable for ContainerVariable {
         "registered_container"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.class.object(cx.py)
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.class.object(trace.py)
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ContainerVariable({}, {} held)", self.name(cx.py), self.held.len())
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("ContainerVariable({}, {} held)", self.name(trace.py), self.held.len())
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -271,15 +271,15 @@ impl Variable for ContainerVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let tracker = cx.vars.tracker(this);
-        cx.guards.add(tracker, Test::TypeIs(Identity::of(&self.class.object(cx.py))));
+        let tracker = cx.trace.vars.tracker(this);
+        cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(&self.class.object(cx.py))));
         let how = Foreign(Arc::new(Flattened(self.class.clone())));
-        let flat = cx.trackers.add(Tracker::Foreign { of: tracker, how });
-        let all = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(0) });
-        cx.guards.add(all, Test::Length(self.held.len()));
-        let rest = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(1) });
+        let flat = cx.trace.trackers.add(Tracker::Foreign { of: tracker, how });
+        let all = cx.trace.trackers.add(Tracker::Item { of: flat, key: Key::Index(0) });
+        cx.trace.guards.add(all, Test::Length(self.held.len()));
+        let rest = cx.trace.trackers.add(Tracker::Item { of: flat, key: Key::Index(1) });
         let data = EqualAuxiliaryData { rest: self.rest.clone_ref(cx.py), class: self.class.clone() };
-        cx.guards.add(rest, Test::Object(Box::new(data)));
+        cx.trace.guards.add(rest, Test::Object(Box::new(data)));
         Ok(())
     }
 
@@ -309,9 +309,9 @@ impl Variable for ContainerVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         match object_model::lookup(cx, this, name)? {
             Some((found, tracker)) if found.is_instance_of::<PyFunction>() => {
-                let function = cx.wrap(&found, tracker);
+                let function = cx.trace.wrap(&found, tracker);
                 let method = (cx.runtime.factories.method)(function, this);
-                Ok(Some(cx.produce(method)))
+                Ok(Some(cx.trace.produce(method)))
             }
             Some((found, _)) if cpython::builtin_type_name(&found) == "property" => {
                 object_model::get_attr(cx, this, name)
@@ -320,7 +320,7 @@ impl Variable for ContainerVariable {
                 object_model::guard_identity(cx, &found, tracker);
                 if is_method(&found) {
                     let method = ContainerMethod { receiver: this, name: Rc::clone(name), function: found.unbind() };
-                    return Ok(Some(cx.produce(Rc::new(method))));
+                    return Ok(Some(cx.trace.produce(Rc::new(method))));
                 }
                 stand_ins::read(cx, this, name)
             }
@@ -360,13 +360,13 @@ impl Variable for ContainerMethod {
         "registered_container_method"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let types = cpython::import(cx.py, "types").and_then(|types| types.getattr("BuiltinMethodType"));
-        types.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let types = cpython::import(trace.py, "types").and_then(|types| types.getattr("BuiltinMethodType"));
+        types.unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ContainerMethod({}, {})", self.name, cx.text(self.receiver))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("ContainerMethod({}, {})", self.name, trace.text(self.receiver))
     }
 
     fn children(&self) -> Vec<VarId> {

@@ -122,11 +122,11 @@ fn in_order(set: &Bound<'_, PyAny>, among: &[Rc<HashKey>]) -> PyResult<Vec<Rc<Ha
 pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Option<Replica>> {
     let payload = set::expect(cx, set)?;
     let replica = payload.replica(cx.py);
-    let tracker = cx.vars.tracker(set);
-    if let Some(object) = payload.began_with().filter(|_| replica.is_some() && cx.trackers.is_sourced(tracker)) {
+    let tracker = cx.trace.vars.tracker(set);
+    if let Some(object) = payload.began_with().filter(|_| replica.is_some() && cx.trace.trackers.is_sourced(tracker)) {
         // The guard is on the set as it is before the trace's writes.
         if let Some(table) = SetTable::of(object.bind(cx.py)) {
-            cx.guards.add(tracker, Test::Object(Box::new(HashTableTest(table))));
+            cx.trace.guards.add(tracker, Test::Object(Box::new(HashTableTest(table))));
         }
     }
     Ok(replica)
@@ -170,7 +170,7 @@ fn shown<'py>(
         return Ok(None);
     };
     let mut known = left.to_vec();
-    let mut index = KeyIndex::of(cx, known.iter());
+    let mut index = KeyIndex::of(&cx.trace, known.iter());
     let mut has_stand_ins = known.iter().any(|known| known.is_stand_in());
     for key in others.iter().flat_map(|other| &other.keys) {
         has_stand_ins |= key.is_stand_in();
@@ -179,7 +179,7 @@ fn shown<'py>(
                 return Ok(None);
             }
         }
-        index.push(cx, key);
+        index.push(&cx.trace, key);
         known.push(Rc::clone(key));
     }
     Ok(Some((real, known)))

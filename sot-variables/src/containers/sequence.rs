@@ -10,7 +10,7 @@ use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, CompareOp, OpcodeExecutor, Trace};
 use sot_core::language::LANGUAGE;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::VarId;
@@ -154,7 +154,7 @@ pub(crate) fn endless() -> Unwind {
 /// Simulates `left op right` for lists and deques, which compare their lengths first for equality.
 pub fn compare_sized(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right: &[VarId]) -> Flow<VarId> {
     if matches!(op, CompareOp::Equal | CompareOp::NotEqual) && left.len() != right.len() {
-        return Ok(cx.boolean(op == CompareOp::NotEqual));
+        return Ok(cx.trace.boolean(op == CompareOp::NotEqual));
     }
     compare(cx, op, left, right)
 }
@@ -172,10 +172,10 @@ pub fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right
     let unordered = matches!(op, CompareOp::Equal | CompareOp::NotEqual);
     for (&a, &b) in left.iter().zip(right) {
         if !nested(|| object_model::equal(cx, a, b)).ok_or_else(endless)?? {
-            return if unordered { Ok(cx.boolean(op == CompareOp::NotEqual)) } else { cx.compare(op, a, b) };
+            return if unordered { Ok(cx.trace.boolean(op == CompareOp::NotEqual)) } else { cx.compare(op, a, b) };
         }
     }
-    Ok(cx.boolean(by_length))
+    Ok(cx.trace.boolean(by_length))
 }
 
 /// Returns the factor for a repetition; `None` if it is not a known index.
@@ -224,7 +224,7 @@ pub fn count(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<
     for &candidate in items {
         found += i64::from(object_model::equal(cx, candidate, item)?);
     }
-    cx.integer(found)
+    cx.trace.integer(found)
 }
 
 /// Returns the range of positions that `index(item, start, stop)` searches.
@@ -260,14 +260,14 @@ pub fn wrap_items<'py>(
     of: TrackerId,
 ) -> Vec<VarId> {
     // Items of an immutable constant are constants.
-    let constant = matches!(cx.trackers.get(of), Tracker::Constant(_));
+    let constant = matches!(cx.trace.trackers.get(of), Tracker::Constant(_));
     let wrap = |(index, item): (usize, Bound<'py, PyAny>)| {
         let tracker = if constant {
-            cx.trackers.constant(item.clone().unbind())
+            cx.trace.trackers.constant(item.clone().unbind())
         } else {
-            cx.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) })
+            cx.trace.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) })
         };
-        cx.wrap(&item, tracker)
+        cx.trace.wrap(&item, tracker)
     };
     items.enumerate().map(wrap).collect()
 }
@@ -298,6 +298,6 @@ pub fn graph_items(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<GraphIt
 }
 
 /// Returns real copies of the items, if all of them are known.
-pub fn materialize(cx: &OpcodeExecutor<'_>, items: &[VarId]) -> Option<Vec<Py<PyAny>>> {
-    nested(|| items.iter().map(|&item| cx.vars.get(item).materialize(cx)).collect())?
+pub fn materialize(trace: &Trace<'_>, items: &[VarId]) -> Option<Vec<Py<PyAny>>> {
+    nested(|| items.iter().map(|&item| trace.vars.get(item).materialize(trace)).collect())?
 }

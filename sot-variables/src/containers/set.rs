@@ -9,7 +9,7 @@ use pyo3::types::{PyFrozenSet, PySet};
 
 use sot_core::bytecode::Op;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor, Trace};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
@@ -118,9 +118,9 @@ fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
     cx.limits.charge(keys.len());
-    let index = old.index.after_write(cx, old.keys.iter(), keys.iter());
-    cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes, index }));
-    cx.effects.record(Effect::Contents { container: set });
+    let index = old.index.after_write(&cx.trace, old.keys.iter(), keys.iter());
+    cx.trace.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes, index }));
+    cx.trace.effects.record(Effect::Contents { container: set });
     Ok(())
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn only(
     others: &[Rc<HashKey>],
     inside: bool,
 ) -> Flow<Vec<Rc<HashKey>>> {
-    let index = KeyIndex::of(cx, others.iter());
+    let index = KeyIndex::of(&cx.trace, others.iter());
     let mut found = Vec::new();
     for key in these {
         if index.find(cx, key, |at| &others[at])?.is_some() == inside {
@@ -217,7 +217,7 @@ impl SetVariable {
     /// Makes a set in the trace.
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, (keys, order): Elements, frozen: bool) -> VarId {
         cx.limits.charge(keys.len());
-        cx.produce(Rc::new(SetVariable {
+        cx.trace.produce(Rc::new(SetVariable {
             keys,
             frozen,
             order,
@@ -306,12 +306,12 @@ impl SetVariable {
 
     /// Returns the functions that give the set its hash table in new code, if needed, and the elements in their order
     /// as far as known.
-    pub(crate) fn rebuilding(&self, cx: &OpcodeExecutor<'_>) -> Flow<(Option<Py<PyAny>>, Vec<VarId>)> {
-        let Some(replica) = self.replica(cx.py) else {
+    pub(crate) fn rebuilding(&self, trace: &Trace<'_>) -> Flow<(Option<Py<PyAny>>, Vec<VarId>)> {
+        let Some(replica) = self.replica(trace.py) else {
             return Ok((None, self.keys.iter().map(|key| key.variable).collect()));
         };
-        let keys = replica.ordered(cx.py, &self.keys)?;
-        Ok((replica::arranged(cx.py, &replica, &keys)?, keys.iter().map(|key| key.variable).collect()))
+        let keys = replica.ordered(trace.py, &self.keys)?;
+        Ok((replica::arranged(trace.py, &replica, &keys)?, keys.iter().map(|key| key.variable).collect()))
     }
 }
 
@@ -324,15 +324,15 @@ impl Variable for SetVariable {
         Form::Set
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         if self.frozen {
-            cx.py.get_type::<PyFrozenSet>().into_any()
+            trace.py.get_type::<PyFrozenSet>().into_any()
         } else {
-            cx.py.get_type::<PySet>().into_any()
+            trace.py.get_type::<PySet>().into_any()
         }
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("SetVariable(len: {})", self.keys.len())
     }
 
@@ -340,15 +340,15 @@ impl Variable for SetVariable {
         self.object.as_ref()
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
         if self.keys.iter().any(|key| key.is_stand_in()) {
             return None;
         }
         match (&self.order, &self.object) {
-            (SetOrder::AsFound(_), Some(object)) => Some(object.clone_ref(cx.py)),
+            (SetOrder::AsFound(_), Some(object)) => Some(object.clone_ref(trace.py)),
             // A copy that iterates in a different order is observably different.
             _ if self.is_to_be_changed() => None,
-            _ => self.replica(cx.py)?.copy(cx.py, self.frozen).ok().map(Bound::unbind),
+            _ => self.replica(trace.py)?.copy(trace.py, self.frozen).ok().map(Bound::unbind),
         }
     }
 
@@ -357,14 +357,14 @@ impl Variable for SetVariable {
         let ty = self
             .object
             .as_ref()
-            .map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
-        let test = IteratesOver::test(cx.py, &ty, &self.python_type(cx), &self.keys)?;
-        cx.guards.add(cx.vars.tracker(this), test);
+            .map_or_else(|| self.python_type(&cx.trace), |object| object.bind(cx.py).get_type().into_any());
+        let test = IteratesOver::test(cx.py, &ty, &self.python_type(&cx.trace), &self.keys)?;
+        cx.trace.guards.add(cx.trace.vars.tracker(this), test);
         Ok(())
     }
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
-        let value = self.materialize(cx).ok_or_else(|| {
+        let value = self.materialize(&cx.trace).ok_or_else(|| {
             Unwind::break_graph(ReasonId::UnsupportedCall, "a changed set as an argument of a graph operation")
         })?;
         let text = repr(cx.py, &value);
@@ -372,8 +372,8 @@ impl Variable for SetVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        hash_key::refuse_asking_again(cg.cx(), self.keys.iter())?;
-        let (arranged, items) = self.rebuilding(cg.cx())?;
+        hash_key::refuse_asking_again(cg.trace(), self.keys.iter())?;
+        let (arranged, items) = self.rebuilding(cg.trace())?;
         if let Some(arranged) = arranged {
             let make = arranged.getattr(cg.py(), if self.frozen { "make_frozen" } else { "make" })?;
             return cg.call(|cg| cg.load_const(make), [Argument::tuple(items)]);
@@ -390,8 +390,8 @@ impl Variable for SetVariable {
 
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let changed = self.changes.iter().flatten().map(|(_, key)| key);
-        hash_key::refuse_asking_again(cg.cx(), self.keys.iter().chain(changed))?;
-        let ty = self.python_type(cg.cx());
+        hash_key::refuse_asking_again(cg.trace(), self.keys.iter().chain(changed))?;
+        let ty = self.python_type(cg.trace());
         for (method, key) in self.changes.iter().flatten() {
             // The C methods: overrides in a subclass have been inlined by the trace already.
             let method = ty.getattr(*method)?.unbind();
@@ -401,7 +401,7 @@ impl Variable for SetVariable {
         if self.changes.is_some() {
             return Ok(());
         }
-        let (arranged, items) = self.rebuilding(cg.cx())?;
+        let (arranged, items) = self.rebuilding(cg.trace())?;
         let items = Argument::tuple(items);
         if let Some(arranged) = arranged {
             let fill = arranged.getattr(cg.py(), "fill")?;
@@ -415,7 +415,7 @@ impl Variable for SetVariable {
         cg.op(Op::POP_TOP, 0)
     }
 
-    fn restored(&self, _: &OpcodeExecutor<'_>, _: VarId) -> Vec<VarId> {
+    fn restored(&self, _: &Trace<'_>, _: VarId) -> Vec<VarId> {
         match &self.changes {
             Some(changes) => changes.iter().map(|(_, key)| key.variable).collect(),
             None => self.children(),
@@ -441,7 +441,7 @@ impl Variable for SetVariable {
     }
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        cx.integer(self.keys.len() as i64)
+        cx.trace.integer(self.keys.len() as i64)
     }
 
     fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
@@ -451,7 +451,7 @@ impl Variable for SetVariable {
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
         let key = HashKey::sought(cx, item)?;
         let found = self.index.find(cx, &key, self.keys.len(), |at| &self.keys[at])?.is_some();
-        Ok(cx.boolean(found))
+        Ok(cx.trace.boolean(found))
     }
 
     fn binary(
@@ -493,6 +493,6 @@ impl Variable for SetVariable {
             CompareOp::Greater => common == right && right < left,
             CompareOp::GreaterEqual => common == right,
         };
-        Ok(Some(cx.boolean(answer)))
+        Ok(Some(cx.trace.boolean(answer)))
     }
 }

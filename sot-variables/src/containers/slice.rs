@@ -7,7 +7,7 @@ use pyo3::types::PySlice;
 
 use sot_core::bytecode::Op;
 use sot_core::error::Flow;
-use sot_core::executor::{object_model, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, CompareOp, OpcodeExecutor, Trace};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{Form, GraphArgument, VarId, Variable};
@@ -31,22 +31,22 @@ impl SliceVariable {
     /// Makes a slice in the trace.
     #[allow(clippy::unnecessary_wraps, reason = "as every display is built")]
     pub fn build(cx: &mut OpcodeExecutor<'_>, lower: VarId, upper: VarId, step: Option<VarId>) -> Flow<VarId> {
-        let step = step.unwrap_or_else(|| cx.none());
-        Ok(cx.produce(Rc::new(SliceVariable { parts: [lower, upper, step], object: None })))
+        let step = step.unwrap_or_else(|| cx.trace.none());
+        Ok(cx.trace.produce(Rc::new(SliceVariable { parts: [lower, upper, step], object: None })))
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind();
-        let constant = matches!(cx.trackers.get(of), Tracker::Constant(_));
+        let constant = matches!(cx.trace.trackers.get(of), Tracker::Constant(_));
         let mut parts = Vec::with_capacity(PARTS.len());
         for name in PARTS {
             let part = object.bind(cx.py).getattr(name)?;
             let tracker = if constant {
-                cx.trackers.constant(part.clone().unbind())
+                cx.trace.trackers.constant(part.clone().unbind())
             } else {
-                cx.trackers.add(Tracker::Getattr { of, name: name.into() })
+                cx.trace.trackers.add(Tracker::Getattr { of, name: name.into() })
             };
-            parts.push(cx.wrap(&part, tracker));
+            parts.push(cx.trace.wrap(&part, tracker));
         }
         Ok(Rc::new(SliceVariable { parts: [parts[0], parts[1], parts[2]], object: Some(object) }))
     }
@@ -66,12 +66,12 @@ impl Variable for SliceVariable {
         Form::Slice
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PySlice>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<PySlice>().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        let parts: Vec<String> = self.parts.iter().map(|&part| cx.text(part)).collect();
+    fn text(&self, trace: &Trace<'_>) -> String {
+        let parts: Vec<String> = self.parts.iter().map(|&part| trace.text(part)).collect();
         format!("SliceVariable({})", parts.join(", "))
     }
 
@@ -79,8 +79,8 @@ impl Variable for SliceVariable {
         self.object.as_ref()
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        real_slice(cx.py, sequence::materialize(cx, &self.parts)?).ok()
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        real_slice(trace.py, sequence::materialize(trace, &self.parts)?).ok()
     }
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyIterator, PyList, PyString, PyTuple, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{same_constant, Test};
 use sot_core::tracker::{self, Tracker};
 use sot_core::variable::{Form, VarId};
@@ -102,10 +102,10 @@ impl<'py> StandIns<'py> {
     }
 
     /// Makes a container of the same kind that holds stand-ins.
-    fn container(&mut self, cx: &OpcodeExecutor<'py>, of: &ContainerVariable) -> Flow<Bound<'py, PyAny>> {
-        let held = of.held().iter().map(|&held| self.add(cx.py, held)).collect::<PyResult<Vec<_>>>()?;
-        let held = PyTuple::new(cx.py, held)?;
-        of.class().make_in_trace(of.rest(cx.py), &held)
+    fn container(&mut self, trace: &Trace<'py>, of: &ContainerVariable) -> Flow<Bound<'py, PyAny>> {
+        let held = of.held().iter().map(|&held| self.add(trace.py, held)).collect::<PyResult<Vec<_>>>()?;
+        let held = PyTuple::new(trace.py, held)?;
+        of.class().make_in_trace(of.rest(trace.py), &held)
     }
 
     /// Returns an argument for a call: a known value itself, or a stand-in for a tensor. Operands of operators must
@@ -115,7 +115,7 @@ impl<'py> StandIns<'py> {
             if let Some((_, known)) = self.containers.iter().find(|(variable, _)| *variable == argument) {
                 return Ok(known.clone());
             }
-            let made = self.container(cx, &container)?;
+            let made = self.container(&cx.trace, &container)?;
             self.containers.push((argument, made.clone()));
             return Ok(made);
         }
@@ -124,7 +124,7 @@ impl<'py> StandIns<'py> {
             return Ok(known.bind(cx.py).clone());
         }
         if is_operand || payload.form() != Form::Tensor {
-            return Err(refuse(&format!("is given {}, which it may look at", payload.text(cx))));
+            return Err(refuse(&format!("is given {}, which it may look at", payload.text(&cx.trace))));
         }
         Ok(self.add(cx.py, argument)?)
     }
@@ -146,7 +146,7 @@ impl<'py> StandIns<'py> {
             return Err(refuse("leaves an operator to the other operand"));
         }
         if cx.runtime.is_constant(object) {
-            return Ok(cx.constant(object.clone().unbind()));
+            return Ok(cx.trace.constant(object.clone().unbind()));
         }
         if let Some(class) = ContainerClass::of(object) {
             let (held, rest) = class.take_apart(object)?;
@@ -156,11 +156,11 @@ impl<'py> StandIns<'py> {
         }
         if let Ok(items) = object.cast_exact::<PyTuple>() {
             let items = items.iter().map(|item| self.result(cx, &item, this)).collect::<Flow<Vec<_>>>()?;
-            return Ok(cx.tuple(items));
+            return Ok(cx.trace.tuple(items));
         }
         if let Ok(items) = object.cast::<PyIterator>() {
             let items = items.clone().map(|item| self.result(cx, &item?, this)).collect::<Flow<Vec<_>>>()?;
-            let items = cx.tuple(items);
+            let items = cx.trace.tuple(items);
             return cx.iter(items);
         }
         let name = tracker::name(object.get_type().as_any());
@@ -318,11 +318,11 @@ pub(super) fn read(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flo
     }
     let stood_in = stood_in.take();
     if let Some((_, payload)) = read {
-        refuse_undescribed(cx, &payload, name, stood_in.as_ref())?;
+        refuse_undescribed(&cx.trace, &payload, name, stood_in.as_ref())?;
         assume_attribute(cx, this, &payload, name)?;
     }
     match found {
-        Err(Unwind::BreakGraph(_)) if stood_in.as_ref().is_some_and(|held| !is_result(cx, held)) => {
+        Err(Unwind::BreakGraph(_)) if stood_in.as_ref().is_some_and(|held| !is_result(&cx.trace, held)) => {
             let class = stood_in.map_or_else(String::new, |held| tracker::name(held.get_type().as_any()));
             let class = class.strip_prefix("builtins.").unwrap_or(&class);
             Err(Unwind::break_graph(
@@ -339,22 +339,22 @@ pub(super) fn read(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flo
 }
 
 /// True if an object may be a result of code of a container.
-fn is_result(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> bool {
+fn is_result(trace: &Trace<'_>, object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<ItemStandIn>()
-        || cx.runtime.is_constant(object)
+        || trace.runtime.is_constant(object)
         || ContainerClass::of(object).is_some()
-        || object.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().all(|item| is_result(cx, &item)))
+        || object.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().all(|item| is_result(trace, &item)))
 }
 
 /// Breaks the graph for an attribute that `flatten` does not describe: the object from outside has a different value
 /// than the container of stand-ins.
 fn refuse_undescribed<'py>(
-    cx: &OpcodeExecutor<'py>,
+    trace: &Trace<'py>,
     payload: &ContainerVariable,
     name: &str,
     stood_in: Option<&Bound<'py, PyAny>>,
 ) -> Flow<()> {
-    let Some(object) = payload.from_outside(cx.py) else { return Ok(()) };
+    let Some(object) = payload.from_outside(trace.py) else { return Ok(()) };
     let Some(own) = attribute(&object, name)? else { return Ok(()) };
     let (held, _) = payload.class().take_apart(&object)?;
     let is_held = |own: &Bound<'py, PyAny>, stand_in: &Bound<'py, PyAny>| {
@@ -365,22 +365,22 @@ fn refuse_undescribed<'py>(
     if stood_in.is_some_and(|stood_in| is_same(&own, stood_in, &is_held)) {
         return Ok(());
     }
-    Err(payload.class().wrong_description(cx.py, &format!("flatten() does not tell of the attribute '{name}'")))
+    Err(payload.class().wrong_description(trace.py, &format!("flatten() does not tell of the attribute '{name}'")))
 }
 
 /// Guards an attribute of an object from outside that is a number, a text or the like. The attribute may agree with
 /// the container of stand-ins by chance only, if `flatten` does not describe it.
 fn assume_attribute(cx: &mut OpcodeExecutor<'_>, this: VarId, payload: &ContainerVariable, name: &Name) -> Flow<()> {
-    let of = cx.vars.tracker(this);
-    let Some(object) = payload.from_outside(cx.py).filter(|_| cx.trackers.is_sourced(of)) else { return Ok(()) };
+    let of = cx.trace.vars.tracker(this);
+    let Some(object) = payload.from_outside(cx.py).filter(|_| cx.trace.trackers.is_sourced(of)) else { return Ok(()) };
     let Some(own) = attribute(&object, name)?.filter(cpython::is_atom) else { return Ok(()) };
     let name = Rc::clone(name);
     let tracker = match cpython::instance_dict(&object).map(|dict| dict.contains(&*name)).transpose()? {
         Some(true) => Tracker::Attribute { of, name },
         _ => Tracker::Getattr { of, name },
     };
-    let tracker = cx.trackers.add(tracker);
-    cx.guards.add(tracker, Test::Equals(own.unbind()));
+    let tracker = cx.trace.trackers.add(tracker);
+    cx.trace.guards.add(tracker, Test::Equals(own.unbind()));
     Ok(())
 }
 
@@ -394,7 +394,7 @@ fn with<'py>(
 ) -> Flow<VarId> {
     LOOKED_AT.set(false);
     let object = match &of {
-        Some((_, payload)) => Some(stand_ins.container(cx, payload)?),
+        Some((_, payload)) => Some(stand_ins.container(&cx.trace, payload)?),
         None => None,
     };
     let outcome = work(object.as_ref());
@@ -407,7 +407,7 @@ fn with<'py>(
         }
     }
     for (variable, object) in &stand_ins.containers {
-        let Some(payload) = cx.vars.as_kind::<ContainerVariable>(*variable) else { continue };
+        let Some(payload) = cx.trace.vars.as_kind::<ContainerVariable>(*variable) else { continue };
         if !stand_ins.is_unchanged(&payload, object)? {
             return Err(refuse("changes an argument"));
         }

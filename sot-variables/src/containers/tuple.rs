@@ -8,7 +8,7 @@ use pyo3::types::{PyString, PyTuple, PyType};
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::TrackerId;
 use sot_core::variable::{Argument, Form, Rebuild};
@@ -139,21 +139,21 @@ impl Variable for TupleVariable {
         Form::Tuple
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         match &self.class {
-            Some(class) => class.ty.bind(cx.py).clone(),
-            None => cx.py.get_type::<PyTuple>().into_any(),
+            Some(class) => class.ty.bind(trace.py).clone(),
+            None => trace.py.get_type::<PyTuple>().into_any(),
         }
     }
 
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
         if let Some(class) = self.class.as_ref().and_then(|class| class.variable) {
-            return cx.vars.tracker(class);
+            return cx.trace.vars.tracker(class);
         }
-        object_model::type_tracker(cx, this, self.python_type(cx))
+        object_model::type_tracker(cx, this, self.python_type(&cx.trace))
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("TupleVariable(len: {})", self.items.len())
     }
 
@@ -161,15 +161,15 @@ impl Variable for TupleVariable {
         self.object.as_ref()
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        let items = sequence::materialize(cx, &self.items)?;
-        real(&self.python_type(cx), items).ok()
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        let items = sequence::materialize(trace, &self.items)?;
+        real(&self.python_type(trace), items).ok()
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let (ty, tracker) = (self.python_type(cx), cx.vars.tracker(this));
-        cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
-        cx.guards.add(tracker, Test::Length(self.items.len()));
+        let (ty, tracker) = (self.python_type(&cx.trace), cx.trace.vars.tracker(this));
+        cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
+        cx.trace.guards.add(tracker, Test::Length(self.items.len()));
         if self.class.is_some() {
             let (of, base) = (self.type_tracker(cx, this), cx.py.get_type::<PyTuple>());
             object_model::inherits(cx, (&ty, of), &base, &LIKE_TUPLE)?;
@@ -180,7 +180,7 @@ impl Variable for TupleVariable {
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
         let items = sequence::graph_items(cx, &self.items)?;
-        let value = real(&self.python_type(cx), items.values)?;
+        let value = real(&self.python_type(&cx.trace), items.values)?;
         let comma = if self.items.len() == 1 { "," } else { "" };
         let text = format!("({}{comma})", items.text);
         Ok(GraphArgument { value, text, holds_tensor: items.holds_tensor })
@@ -213,7 +213,9 @@ impl Variable for TupleVariable {
             {
                 Ok(this)
             }
-            Selection::Many(selected) => Ok(cx.tuple(selected.into_iter().map(|index| self.items[index]).collect())),
+            Selection::Many(selected) => {
+                Ok(cx.trace.tuple(selected.into_iter().map(|index| self.items[index]).collect()))
+            }
         }
     }
 
@@ -226,7 +228,7 @@ impl Variable for TupleVariable {
     }
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        cx.integer(self.items.len() as i64)
+        cx.trace.integer(self.items.len() as i64)
     }
 
     fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
@@ -262,13 +264,13 @@ impl Variable for TupleVariable {
                     return Ok(Some(this));
                 }
                 let items = self.items.iter().chain(&right.items).copied().collect();
-                Ok(Some(cx.tuple(items)))
+                Ok(Some(cx.trace.tuple(items)))
             }
             BinaryOp::Multiply => match sequence::times(cx, other)? {
                 Some(1) if self.is_plain() => Ok(Some(this)),
                 Some(count) => {
                     let items = sequence::repeat(&self.items, count)?;
-                    Ok(Some(cx.tuple(items)))
+                    Ok(Some(cx.trace.tuple(items)))
                 }
                 None => Ok(None),
             },

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList, PyModule, PyString, PyType};
 use sot_core::backend::ObjectTest;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{Form, VarId, Variable};
@@ -108,8 +108,8 @@ impl BuiltinFunctionVariable {
 
     /// Returns the receiver of a bound method. `None` if `__self__` is a module or a record of a binding library:
     /// these have no method of the function's name.
-    fn receiver<'py>(&self, cx: &OpcodeExecutor<'py>) -> Option<Bound<'py, PyAny>> {
-        let function = self.object.bind(cx.py);
+    fn receiver<'py>(&self, trace: &Trace<'py>) -> Option<Bound<'py, PyAny>> {
+        let function = self.object.bind(trace.py);
         let receiver = receiver(function)?;
         let name = function.getattr("__name__").ok()?.cast_into::<PyString>().ok()?;
         let is_bound =
@@ -129,11 +129,11 @@ impl BuiltinFunctionVariable {
         if receiver.is_instance_of::<pyo3::types::PyType>() && cx.runtime.builtins.has(&object) {
             return cx.call_builtin(&object, args, false);
         }
-        let of = cx.vars.tracker(this);
-        let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__self__".into() });
+        let of = cx.trace.vars.tracker(this);
+        let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: "__self__".into() });
         let class = receiver.cast::<PyType>().ok();
         let (is_class, is_value) = (class.is_some(), class.is_some_and(is_value_type));
-        let receiver = cx.wrap(&receiver, tracker);
+        let receiver = cx.trace.wrap(&receiver, tracker);
         let name: String = object.getattr("__name__")?.extract()?;
         if is_class {
             // A class method in C: each lookup makes a new bound object, so that only the descriptor has a lasting
@@ -147,11 +147,11 @@ impl BuiltinFunctionVariable {
             // The builtin for `dict.fromkeys` is not given the class that it was called on.
             if name == "fromkeys"
                 && of_dict
-                && cx.vars.get(receiver).object().is_none_or(|class| !class.is(cx.py.get_type::<PyDict>()))
+                && cx.trace.vars.get(receiver).object().is_none_or(|class| !class.is(cx.py.get_type::<PyDict>()))
             {
                 return dict_methods::from_keys_of_class(cx, receiver, args);
             }
-            if !is_value && cx.trackers.is_made(cx.vars.tracker(receiver)) {
+            if !is_value && cx.trace.trackers.is_made(cx.trace.vars.tracker(receiver)) {
                 let text = format!("{name}() of a class made in the trace");
                 return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
             }
@@ -163,14 +163,14 @@ impl BuiltinFunctionVariable {
                     let alias = library(cx.py, "types", "GenericAlias")?;
                     stand_in::call_with_known(cx, alias, &args.with_receiver(receiver))
                 }
-                None if makes_generic(cx, &name, descriptor_owner.as_ref())?
+                None if makes_generic(&cx.trace, &name, descriptor_owner.as_ref())?
                     && cx.materialize_args(args)?.is_none() =>
                 {
                     let getitem = library(cx.py, "operator", "getitem")?;
                     stand_in::call_with_known(cx, getitem, &args.with_receiver(receiver))
                 }
                 None => {
-                    let pure = is_value || name == "__class_getitem__" || is_pure_maker(cx, receiver, &name);
+                    let pure = is_value || name == "__class_getitem__" || is_pure_maker(&cx.trace, receiver, &name);
                     cx.call_builtin(&object, args, pure)
                 }
             };
@@ -188,8 +188,8 @@ impl BuiltinFunctionVariable {
 const ASK_THE_CLOCK: &[&str] = &["now", "today", "utcnow", "fromtimestamp", "utcfromtimestamp"];
 
 /// True if a class method makes a value from its arguments alone.
-fn is_pure_maker(cx: &OpcodeExecutor<'_>, class: VarId, name: &str) -> bool {
-    let class = cx.vars.get(class).object().map(|class| class.bind(cx.py).clone());
+fn is_pure_maker(trace: &Trace<'_>, class: VarId, name: &str) -> bool {
+    let class = trace.vars.get(class).object().map(|class| class.bind(trace.py).clone());
     class.is_some_and(|class| object::is_value_type(&class)) && !ASK_THE_CLOCK.contains(&name)
 }
 
@@ -200,8 +200,8 @@ fn makes_alias(method: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// True if a class method is `typing.Generic.__class_getitem__`.
-fn makes_generic(cx: &OpcodeExecutor<'_>, name: &str, owner: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-    let generic = library(cx.py, "typing", "Generic")?;
+fn makes_generic(trace: &Trace<'_>, name: &str, owner: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+    let generic = library(trace.py, "typing", "Generic")?;
     Ok(name == "__class_getitem__" && owner.is_some_and(|owner| owner.is(&generic)))
 }
 
@@ -281,7 +281,7 @@ const BY_INDEX: &[&str] = &["builtins.hex", "builtins.oct", "builtins.bin", "bui
 
 fn as_indices(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
     let index = |&arg: &VarId| match sequence::index_object(cx, arg)? {
-        Some(known) => Ok(cx.constant(known.unbind())),
+        Some(known) => Ok(cx.trace.constant(known.unbind())),
         None => Ok(arg),
     };
     args.iter().map(index).collect()
@@ -326,12 +326,12 @@ impl Variable for BuiltinFunctionVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("BuiltinVariable({})", tracker::name(self.object.bind(cx.py)))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("BuiltinVariable({})", tracker::name(self.object.bind(trace.py)))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -339,10 +339,10 @@ impl Variable for BuiltinFunctionVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let (object, tracker) = (self.object.bind(cx.py).clone(), cx.vars.tracker(this));
-        cx.guards.add(tracker, Test::TypeIs(Identity::of(object.get_type().as_any())));
+        let (object, tracker) = (self.object.bind(cx.py).clone(), cx.trace.vars.tracker(this));
+        cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(object.get_type().as_any())));
         if receiver(&object).is_some() {
-            cx.guards.add(tracker, Test::Object(Box::new(BoundCode::of(&object))));
+            cx.trace.guards.add(tracker, Test::Object(Box::new(BoundCode::of(&object))));
         }
         Ok(())
     }
@@ -362,7 +362,7 @@ impl Variable for BuiltinFunctionVariable {
                 guard_identity(cx, this, &self.object);
                 guard_identity(cx, other, &object);
                 let equal = self.object.bind(cx.py).eq(&object)?;
-                Ok(Some(cx.boolean(equal == (op == CompareOp::Equal))))
+                Ok(Some(cx.trace.boolean(equal == (op == CompareOp::Equal))))
             }
             _ => object_model::compare(cx, op, this, other),
         }
@@ -375,7 +375,7 @@ impl Variable for BuiltinFunctionVariable {
         if let Some(result) = numpy::call(cx, this, &self.object, args)? {
             return Ok(result);
         }
-        if let Some(receiver) = self.receiver(cx) {
+        if let Some(receiver) = self.receiver(&cx.trace) {
             return self.call_bound(cx, this, &receiver, args);
         }
         guard_identity(cx, this, &self.object);

@@ -162,8 +162,8 @@ fn make<'py>(cx: &mut OpcodeExecutor<'py>, callable: &Bound<'py, PyAny>, args: &
     };
     match callable.call(positional, Some(&keywords)) {
         Ok(made) => {
-            let tracker = cx.trackers.add(Tracker::Produced);
-            Ok(cx.wrap(&made, tracker))
+            let tracker = cx.trace.trackers.add(Tracker::Produced);
+            Ok(cx.trace.wrap(&made, tracker))
         }
         Err(error) => Err(cx.raise(error)),
     }

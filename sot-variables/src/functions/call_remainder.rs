@@ -9,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::executor::{CallArgs, CompareOp, OpcodeExecutor, Trace};
 use sot_core::tracker::TrackerId;
 use sot_core::variable::{VarId, Variable};
 
@@ -50,8 +50,8 @@ impl RemainderOf {
             || RemainderOf::ALL.iter().map(|of| Py::new(cx.py, CallRemainder(*of))).collect::<PyResult<Vec<_>>>();
         let remainders = REMAINDERS.get_or_try_init(cx.py, make)?;
         let remainder = remainders[self as usize].bind(cx.py).clone().into_any();
-        let tracker = cx.trackers.constant(remainder.clone().unbind());
-        Ok(cx.wrap(&remainder, tracker))
+        let tracker = cx.trace.trackers.constant(remainder.clone().unbind());
+        Ok(cx.trace.wrap(&remainder, tracker))
     }
 
     fn comparison(self) -> CompareOp {
@@ -207,11 +207,11 @@ impl Variable for CallRemainderVariable {
         "call_remainder"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<CallRemainder>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<CallRemainder>().into_any()
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         "CallRemainderVariable".to_owned()
     }
 
@@ -229,7 +229,7 @@ impl Variable for CallRemainderVariable {
                 let reverse = cx.truth(reverse)?;
                 let items = cx.unpack_all(items)?;
                 let items = in_order(cx, &items, &keys, reverse)?;
-                Ok(cx.list(items))
+                Ok(cx.trace.list(items))
             }
             (of @ (RemainderOf::FirstOfMin | RemainderOf::FirstOfMax), &[key, iterator, item, item_key]) => {
                 best_of(cx, of, (key, iterator), (item, item_key), None, direct)

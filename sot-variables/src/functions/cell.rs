@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::executor::{object_model, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, Name, OpcodeExecutor, Trace};
 use sot_core::guard::Test;
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
@@ -35,12 +35,12 @@ impl CellVariable {
         let object = object.clone().unbind().into_bound(cx.py);
         let contents = match cpython::cell_contents(&object) {
             Some(contents) => {
-                let tracker = cx.trackers.add(Tracker::CellContents { of });
-                cx.guards.require(tracker);
-                Some(cx.wrap(&contents, tracker))
+                let tracker = cx.trace.trackers.add(Tracker::CellContents { of });
+                cx.trace.guards.require(tracker);
+                Some(cx.trace.wrap(&contents, tracker))
             }
             None => {
-                cx.guards.add(of, Test::EmptyCell);
+                cx.trace.guards.add(of, Test::EmptyCell);
                 None
             }
         };
@@ -50,8 +50,8 @@ impl CellVariable {
 
 /// Stores a value in a cell that has been looked at, or empties the cell.
 pub fn write(cx: &mut OpcodeExecutor<'_>, cell: VarId, value: Option<VarId>) {
-    cx.vars.set(cell, Rc::new(CellVariable::new(value)));
-    cx.effects.record(Effect::Cell { cell });
+    cx.trace.vars.set(cell, Rc::new(CellVariable::new(value)));
+    cx.trace.effects.record(Effect::Cell { cell });
 }
 
 fn cell_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
@@ -71,12 +71,12 @@ impl Variable for CellVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cell_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        cell_type(trace.py).unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("CellVariable({})", self.contents.map_or_else(|| "empty".to_owned(), |contents| cx.text(contents)))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("CellVariable({})", self.contents.map_or_else(|| "empty".to_owned(), |contents| trace.text(contents)))
     }
 
     /// The contents carry their own guards.

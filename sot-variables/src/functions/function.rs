@@ -9,7 +9,7 @@ use sot_core::backend::CallKind;
 use sot_core::bytecode::flags::GENERATOR;
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, FunctionParts, Name, OpcodeExecutor, OpcodeInlineExecutor};
+use sot_core::executor::{object_model, CallArgs, FunctionParts, Name, OpcodeExecutor, OpcodeInlineExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::translate;
@@ -97,10 +97,10 @@ fn follow<'py>(
     function: &Bound<'py, PyFunction>,
     args: &CallArgs,
 ) -> Flow<VarId> {
-    let of = cx.vars.tracker(this);
+    let of = cx.trace.vars.tracker(this);
     let parts = parts_of(cx, this, function)?;
-    let before = cx.graph.mark();
-    if cx.trackers.is_made(of) {
+    let before = cx.trace.graph.mark();
+    if cx.trace.trackers.is_made(of) {
         // A function that a decorator put into a class made in the trace: its code dies with the trace, so a break
         // inside the call cannot be resumed.
         cx.claims.take();
@@ -110,7 +110,7 @@ fn follow<'py>(
         generator::name_after(cx, result, this)?;
     }
     if translate::is_asked_for(&cpython::function_code(function)) {
-        cx.graph.end_unit(&parts.code.code.name, before);
+        cx.trace.graph.end_unit(&parts.code.code.name, before);
     }
     Ok(result)
 }
@@ -143,7 +143,7 @@ pub(super) fn follow_or_call<'py>(
     let mut plain = true;
     for argument in args.all() {
         let payload = cx.see(argument)?;
-        let tensor = cx.vars.as_kind::<TensorVariable>(argument);
+        let tensor = cx.trace.vars.as_kind::<TensorVariable>(argument);
         // Only if no argument carries gradients: they would not flow through control flow inside a program.
         plain &= tensor.map_or(payload.constant().is_some(), |tensor| !tensor.meta().gradient.flows);
     }
@@ -177,9 +177,9 @@ pub(super) fn call_unbound<'py>(
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
     if let Some((&receiver, rest)) = args.positional.split_first() {
-        let ty = cx.see(receiver)?.python_type(cx);
+        let ty = cx.see(receiver)?.python_type(&cx.trace);
         let found = cpython::type_lookup(ty.cast().map_err(PyErr::from)?, &PyString::intern(cx.py, name));
-        if cx.vars.get(receiver).form() == Form::Tensor && found.is_some_and(|found| found.is(callable)) {
+        if cx.trace.vars.get(receiver).form() == Form::Tensor && found.is_some_and(|found| found.is(callable)) {
             let method = cx.get_attr(receiver, &Rc::from(name))?;
             let args = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
             return cx.call(method, &args).map(Some);
@@ -194,21 +194,21 @@ pub(super) fn call_unbound<'py>(
 
 /// Guards that the variable is this very object.
 pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, this: VarId, object: &Py<PyAny>) {
-    let tracker = cx.vars.tracker(this);
-    if cx.trackers.is_sourced(tracker) {
-        cx.guards.add(tracker, Test::Is(Identity::of(object.bind(cx.py))));
+    let tracker = cx.trace.vars.tracker(this);
+    if cx.trace.trackers.is_sourced(tracker) {
+        cx.trace.guards.add(tracker, Test::Is(Identity::of(object.bind(cx.py))));
     }
 }
 
 fn parts_of<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, function: &Bound<'py, PyFunction>) -> Flow<FunctionParts> {
-    let of = cx.vars.tracker(this);
+    let of = cx.trace.vars.tracker(this);
     let code = cpython::function_code(function);
-    let part = cx.trackers.add(Tracker::Part { of, part: Part::Code });
-    if cx.trackers.is_sourced(of) {
-        cx.guards.add(part, Test::Is(Identity::of(code.as_any())));
+    let part = cx.trace.trackers.add(Tracker::Part { of, part: Part::Code });
+    if cx.trace.trackers.is_sourced(of) {
+        cx.trace.guards.add(part, Test::Is(Identity::of(code.as_any())));
     }
     let dict = cpython::function_globals(function);
-    let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Globals });
+    let tracker = cx.trace.trackers.add(Tracker::Part { of, part: Part::Globals });
     let globals = cx.globals_of(&dict, Some(tracker))?;
     let closure = closure_of(cx, function, of);
     let defaults = cpython::function_defaults(function).map(Bound::unbind);
@@ -232,12 +232,12 @@ pub(crate) fn closure_of<'py>(
     of: TrackerId,
 ) -> Vec<VarId> {
     let Some(cells) = cpython::function_closure(function) else { return Vec::new() };
-    let of = cx.trackers.add(Tracker::Part { of, part: Part::Closure });
+    let of = cx.trace.trackers.add(Tracker::Part { of, part: Part::Closure });
     let cells = cells.iter().enumerate();
     cells
         .map(|(index, cell)| {
-            let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
-            cx.wrap(&cell, tracker)
+            let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
+            cx.trace.wrap(&cell, tracker)
         })
         .collect()
 }
@@ -253,13 +253,13 @@ fn default_at(
 ) -> Flow<Option<VarId>> {
     let Some(defaults) = defaults else { return Ok(lacks_part(cx, of, Part::Defaults)) };
     let defaults = defaults.bind(cx.py).clone();
-    let of = cx.trackers.add(Tracker::Part { of, part: Part::Defaults });
-    if cx.trackers.is_sourced(of) {
-        cx.guards.add(of, Test::Length(defaults.len()));
+    let of = cx.trace.trackers.add(Tracker::Part { of, part: Part::Defaults });
+    if cx.trace.trackers.is_sourced(of) {
+        cx.trace.guards.add(of, Test::Length(defaults.len()));
     }
     let Some(index) = (slot + defaults.len()).checked_sub(first) else { return Ok(None) };
-    let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
-    Ok(Some(cx.wrap(&defaults.get_item(index)?, tracker)))
+    let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
+    Ok(Some(cx.trace.wrap(&defaults.get_item(index)?, tracker)))
 }
 
 fn keyword_default(
@@ -270,25 +270,30 @@ fn keyword_default(
 ) -> Flow<Option<VarId>> {
     let Some(defaults) = defaults else { return Ok(lacks_part(cx, of, Part::KwDefaults)) };
     let defaults = defaults.bind(cx.py).clone();
-    let of = cx.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
-    if cx.identities.of(defaults.as_any()).is_some_and(|met| cx.effects.written().any(|written| written == met)) {
+    let of = cx.trace.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
+    if cx
+        .trace
+        .identities
+        .of(defaults.as_any())
+        .is_some_and(|met| cx.trace.effects.written().any(|written| written == met))
+    {
         let text = "a function whose defaults were written to";
         return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
     }
     let Some(value) = defaults.get_item(&**name)? else {
-        if cx.trackers.is_sourced(of) {
-            cx.guards.add(of, Test::LacksKey(Key::Str(Rc::clone(name))));
+        if cx.trace.trackers.is_sourced(of) {
+            cx.trace.guards.add(of, Test::LacksKey(Key::Str(Rc::clone(name))));
         }
         return Ok(None);
     };
-    let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
-    Ok(Some(cx.wrap(&value, tracker)))
+    let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
+    Ok(Some(cx.trace.wrap(&value, tracker)))
 }
 
 /// Guards that the function has no such part, and returns no default.
 fn lacks_part(cx: &mut OpcodeExecutor<'_>, of: TrackerId, part: Part) -> Option<VarId> {
-    if cx.trackers.is_sourced(of) {
-        cx.guards.add(of, Test::LacksPart(part));
+    if cx.trace.trackers.is_sourced(of) {
+        cx.trace.guards.add(of, Test::LacksPart(part));
     }
     None
 }
@@ -306,12 +311,12 @@ impl Variable for FunctionVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("FunctionVariable({})", tracker::name(self.object.bind(cx.py)))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("FunctionVariable({})", tracker::name(self.object.bind(trace.py)))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
@@ -35,7 +35,7 @@ sot_core::builtin! { METHOD_TYPE = "types:MethodType" => |cx, args| {
         let function = cpython::builtin(cx.py, "len")?;
         return cx.fold(|py| method_type(py)?.call1((function, py.None())));
     }
-    Ok(cx.produce(Rc::new(MethodVariable::new(function, receiver))))
+    Ok(cx.trace.produce(Rc::new(MethodVariable::new(function, receiver))))
 } }
 
 /// A Python method and its receiver.
@@ -68,10 +68,10 @@ impl MethodVariable {
         let object = object.clone().unbind().into_bound(cx.py);
         let (function, receiver) = cpython::bound_method(&object)
             .ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "a method without function or receiver"))?;
-        let function_tracker = cx.trackers.add(Tracker::Part { of, part: Part::MethodFunction });
-        let receiver_tracker = cx.trackers.add(Tracker::Part { of, part: Part::MethodSelf });
-        let function = cx.wrap(&function, function_tracker);
-        let receiver = cx.wrap(&receiver, receiver_tracker);
+        let function_tracker = cx.trace.trackers.add(Tracker::Part { of, part: Part::MethodFunction });
+        let receiver_tracker = cx.trace.trackers.add(Tracker::Part { of, part: Part::MethodSelf });
+        let function = cx.trace.wrap(&function, function_tracker);
+        let receiver = cx.trace.wrap(&receiver, receiver_tracker);
         Ok(Rc::new(MethodVariable { function, receiver }))
     }
 }
@@ -89,12 +89,12 @@ impl Variable for MethodVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        method_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        method_type(trace.py).unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("MethodVariable({}, {})", cx.text(self.function), cx.text(self.receiver))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("MethodVariable({}, {})", trace.text(self.function), trace.text(self.receiver))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -194,7 +194,7 @@ pub fn call_descriptor<'py>(
             return Ok(result);
         }
     }
-    let ty = receiver.python_type(cx);
+    let ty = receiver.python_type(&cx.trace);
     decimal::of_context(cx, &ty, |cx| cx.call_builtin(descriptor, args, pure))
 }
 
@@ -244,8 +244,8 @@ impl BuiltinMethodVariable {
         BuiltinMethodVariable { descriptor, receiver }
     }
 
-    fn name(&self, cx: &OpcodeExecutor<'_>) -> PyResult<String> {
-        self.descriptor.bind(cx.py).getattr("__name__")?.extract()
+    fn name(&self, trace: &Trace<'_>) -> PyResult<String> {
+        self.descriptor.bind(trace.py).getattr("__name__")?.extract()
     }
 }
 
@@ -262,22 +262,23 @@ impl Variable for BuiltinMethodVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         // C values may have methods that receive their defining class, which have another type when bound.
-        let receiver = cx.vars.get(self.receiver);
-        let receiver = receiver.object().map(|receiver| receiver.bind(cx.py)).filter(|receiver| is_c_value(receiver));
-        if let Some(Ok(bound)) = receiver.zip(self.name(cx).ok()).map(|(receiver, name)| receiver.getattr(&*name)) {
+        let receiver = trace.vars.get(self.receiver);
+        let receiver =
+            receiver.object().map(|receiver| receiver.bind(trace.py)).filter(|receiver| is_c_value(receiver));
+        if let Some(Ok(bound)) = receiver.zip(self.name(trace).ok()).map(|(receiver, name)| receiver.getattr(&*name)) {
             return bound.get_type().into_any();
         }
-        let is_slot = cpython::builtin_type_name(self.descriptor.bind(cx.py)) == "wrapper_descriptor";
+        let is_slot = cpython::builtin_type_name(self.descriptor.bind(trace.py)) == "wrapper_descriptor";
         let name = if is_slot { "MethodWrapperType" } else { "BuiltinMethodType" };
-        let ty = cpython::import(cx.py, "types").and_then(|types| types.getattr(name));
-        ty.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+        let ty = cpython::import(trace.py, "types").and_then(|types| types.getattr(name));
+        ty.unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        let name = tracker::name(self.descriptor.bind(cx.py));
-        format!("BuiltinMethodVariable({name}, {})", cx.text(self.receiver))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        let name = tracker::name(self.descriptor.bind(trace.py));
+        format!("BuiltinMethodVariable({name}, {})", trace.text(self.receiver))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -289,8 +290,8 @@ impl Variable for BuiltinMethodVariable {
             "__call__" => call_of(cx, this),
             "__self__" => Ok(Some(self.receiver)),
             "__name__" => {
-                let name = self.name(cx)?;
-                Ok(Some(cx.string(&name)))
+                let name = self.name(&cx.trace)?;
+                Ok(Some(cx.trace.string(&name)))
             }
             _ => Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' of a C method"))),
         }
@@ -305,9 +306,9 @@ impl Variable for BuiltinMethodVariable {
     /// If an attribute of the receiver or an override in a subclass could hide the method, the descriptor is bound by
     /// `__get__`.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        let name = self.name(cg.cx())?;
+        let name = self.name(cg.trace())?;
         let descriptor = self.descriptor.bind(cg.py()).clone();
-        let ty = cg.cx().vars.get(self.receiver).python_type(cg.cx());
+        let ty = cg.trace().vars.get(self.receiver).python_type(cg.trace());
         let found = ty.cast::<PyType>().ok().and_then(|ty| {
             let alone = cpython::uses_generic_getattr(ty) && !cpython::is_heap_type(ty);
             cpython::type_lookup(ty, &PyString::new(cg.py(), &name)).filter(|_| alone)

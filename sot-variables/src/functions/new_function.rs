@@ -7,7 +7,9 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 use sot_core::bytecode::flags::GENERATOR;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
+use sot_core::executor::{
+    object_model, CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor, Trace,
+};
 use sot_core::side_effects::key_of_entry;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Argument, Form, Rebuild, VarId, Variable};
@@ -50,7 +52,7 @@ pub fn build(cx: &mut OpcodeExecutor<'_>, new: NewFunction) -> Flow<VarId> {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     let globals = cx.stack.frame().globals.share(cx.py);
-    Ok(cx.produce(Rc::new(NewFunctionVariable { new, globals })))
+    Ok(cx.trace.produce(Rc::new(NewFunctionVariable { new, globals })))
 }
 
 /// Raises CPython's own `TypeError` for a label of the wrong type, such as a `__name__` that is not a string.
@@ -130,7 +132,7 @@ pub(crate) fn stand_in<'py>(
     let closure = part(cx, new.closure, exact)?;
     let globals = made.globals.dict.bind(cx.py).clone();
     let real = function_type(cx.py)?.call1((code, globals, cx.py.None(), defaults, closure))?;
-    cx.stand_for(&real, function);
+    cx.trace.stand_for(&real, function);
     if new.keyword_defaults.is_some() {
         real.setattr("__kwdefaults__", part(cx, new.keyword_defaults, exact)?)?;
     }
@@ -141,7 +143,7 @@ pub(crate) fn stand_in<'py>(
         let annotations = annotations_dict(cx, annotations)?;
         real.setattr("__annotations__", stand_in::of(cx, annotations, exact)?)?;
     }
-    for (name, value) in cx.effects.attributes_of(function) {
+    for (name, value) in cx.trace.effects.attributes_of(function) {
         let value = stand_in::of(cx, value, exact)?;
         match key_of_entry(&name) {
             Some(key) => real.getattr("__dict__")?.set_item(key, value)?,
@@ -167,38 +169,38 @@ impl NewFunctionVariable {
         };
         Ok(Some(match &**name {
             "__code__" => new.code,
-            "__name__" => cx.constant(code("co_name")?.unbind()),
+            "__name__" => cx.trace.constant(code("co_name")?.unbind()),
             "__qualname__" => match new.name {
                 Some(name) => name,
-                None => cx.constant(code("co_qualname")?.unbind()),
+                None => cx.trace.constant(code("co_qualname")?.unbind()),
             },
             "__doc__" => {
                 let first = code("co_consts")?.get_item(0).ok().filter(Bound::is_instance_of::<PyString>);
-                cx.constant(first.map_or_else(|| py.None(), Bound::unbind))
+                cx.trace.constant(first.map_or_else(|| py.None(), Bound::unbind))
             }
             "__module__" => match self.globals.dict.bind(py).get_item("__name__")? {
                 Some(module) => {
                     let key = Key::Str("__name__".into());
-                    let tracker = cx.trackers.add(Tracker::Item { of: self.globals.tracker, key });
-                    cx.wrap(&module, tracker)
+                    let tracker = cx.trace.trackers.add(Tracker::Item { of: self.globals.tracker, key });
+                    cx.trace.wrap(&module, tracker)
                 }
-                None => cx.none(),
+                None => cx.trace.none(),
             },
             "__globals__" => {
                 let globals = self.globals.dict.bind(py).clone().into_any();
-                cx.wrap(&globals, self.globals.tracker)
+                cx.trace.wrap(&globals, self.globals.tracker)
             }
-            "__defaults__" => new.defaults.unwrap_or_else(|| cx.none()),
-            "__kwdefaults__" => new.keyword_defaults.unwrap_or_else(|| cx.none()),
-            "__closure__" => new.closure.unwrap_or_else(|| cx.none()),
+            "__defaults__" => new.defaults.unwrap_or_else(|| cx.trace.none()),
+            "__kwdefaults__" => new.keyword_defaults.unwrap_or_else(|| cx.trace.none()),
+            "__closure__" => new.closure.unwrap_or_else(|| cx.trace.none()),
             "__annotations__" => match new.annotations {
                 Some(annotations) => annotations_dict(cx, annotations)?,
                 None => {
                     let empty = DictVariable::from_keywords(cx, Vec::new())?;
-                    cx.produce(empty)
+                    cx.trace.produce(empty)
                 }
             },
-            "__type_params__" if function_type(py)?.hasattr("__type_params__")? => cx.tuple(Vec::new()),
+            "__type_params__" if function_type(py)?.hasattr("__type_params__")? => cx.trace.tuple(Vec::new()),
             _ => return Ok(None),
         }))
     }
@@ -213,7 +215,7 @@ sot_core::builtin! { GET = "types:FunctionType.__get__" => |cx, args| {
         return Ok(function);
     }
     let method = (cx.runtime.factories.method)(function, object);
-    Ok(cx.produce(method))
+    Ok(cx.trace.produce(method))
 } }
 
 /// Returns the annotations as a dict; from 3.10 on `MAKE_FUNCTION` is given a flat tuple.
@@ -228,12 +230,12 @@ fn annotations_dict(cx: &mut OpcodeExecutor<'_>, annotations: VarId) -> Flow<Var
         entries.push((Rc::from(name), pair[1]));
     }
     let dict = DictVariable::from_keywords(cx, entries)?;
-    Ok(cx.produce(dict))
+    Ok(cx.trace.produce(dict))
 }
 
 /// Returns the annotations as an argument for new code.
-fn annotations_argument(cx: &OpcodeExecutor<'_>, annotations: VarId) -> Argument {
-    let Some(flat) = cx.vars.as_kind::<TupleVariable>(annotations) else { return annotations.into() };
+fn annotations_argument(trace: &Trace<'_>, annotations: VarId) -> Argument {
+    let Some(flat) = trace.vars.as_kind::<TupleVariable>(annotations) else { return annotations.into() };
     let pairs = flat.items.chunks_exact(2);
     Argument::Dict(pairs.map(|pair| (pair[0].into(), pair[1].into())).collect())
 }
@@ -251,26 +253,26 @@ impl Variable for NewFunctionVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        function_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        function_type(trace.py).unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("FunctionVariable(new, {})", cx.text(self.new.code))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("FunctionVariable(new, {})", trace.text(self.new.code))
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if &**name == "__call__" {
             return method::call_of(cx, this);
         }
-        if let Some(written) = cx.effects.attribute(this, name) {
+        if let Some(written) = cx.trace.effects.attribute(this, name) {
             return Ok(written);
         }
         match self.kept(cx, name)? {
             Some(value) => {
                 // Recorded as written, so that every read gives the same dict.
                 if &**name == "__annotations__" {
-                    cx.effects.set_attribute(this, name, Some(value));
+                    cx.trace.effects.set_attribute(this, name, Some(value));
                 }
                 Ok(Some(value))
             }
@@ -281,7 +283,7 @@ impl Variable for NewFunctionVariable {
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         if let Some(label) = value.filter(|_| LABELS.contains(&&**name)) {
             refuse_label(cx, name, label)?;
-            cx.effects.set_attribute(this, name, value);
+            cx.trace.effects.set_attribute(this, name, value);
             return Ok(());
         }
         if &**name == "__dict__" {
@@ -329,7 +331,7 @@ impl Variable for NewFunctionVariable {
             cg.store_attr(this, "__qualname__", name.map(Argument::from))?;
         }
         if let Some(annotations) = new.annotations {
-            let annotations = annotations_argument(cg.cx(), annotations);
+            let annotations = annotations_argument(cg.trace(), annotations);
             cg.store_attr(this, "__annotations__", Some(annotations))?;
         }
         Ok(())

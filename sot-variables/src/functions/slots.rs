@@ -26,7 +26,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &C
     };
     let payload = cx.see(this)?;
     let owner = descriptor.getattr("__objclass__")?;
-    if !payload.python_type(cx).is(&owner) || !payload.answers_slots() {
+    if !payload.python_type(&cx.trace).is(&owner) || !payload.answers_slots() {
         return Ok(None);
     }
     match *rest {
@@ -34,7 +34,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &C
         [other] => call_binary(cx, &name, this, other),
         [key, value] if name == "__setitem__" => {
             cx.set_item(this, key, value)?;
-            Ok(Some(cx.none()))
+            Ok(Some(cx.trace.none()))
         }
         _ => Ok(None),
     }
@@ -49,7 +49,7 @@ fn call_unary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId) -> Flow<Opti
         "__iter__" => cx.iter(this)?,
         "__bool__" => {
             let truth = cx.truth(this)?;
-            cx.boolean(truth)
+            cx.trace.boolean(truth)
         }
         "__next__" => match cx.next_or_raise(this)? {
             Some(item) => item,
@@ -81,7 +81,7 @@ fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarI
         "__contains__" => return cx.contains(this, other, false).map(Some),
         "__delitem__" => {
             cx.del_item(this, other)?;
-            return Ok(Some(cx.none()));
+            return Ok(Some(cx.trace.none()));
         }
         _ => {}
     }
@@ -128,6 +128,6 @@ fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarI
     };
     Ok(Some(result.unwrap_or_else(|| {
         let value = cx.py.NotImplemented();
-        cx.constant(value)
+        cx.trace.constant(value)
     })))
 }

@@ -8,7 +8,7 @@ use pyo3::types::{PySuper, PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
-use sot_core::executor::{object_model, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{Form, VarId, Variable};
@@ -78,8 +78,8 @@ fn made_of<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>, of: Tr
         let text = format!("super() of a class that has an attribute '{name}'");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
-    let tracker = cx.trackers.add(Tracker::Getattr { of, name: name.into() });
-    Ok(cx.wrap(&value, tracker))
+    let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: name.into() });
+    Ok(cx.trace.wrap(&value, tracker))
 }
 
 fn contents(cx: &mut OpcodeExecutor<'_>, cell: Option<VarId>) -> Flow<Option<VarId>> {
@@ -114,7 +114,7 @@ fn class_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Option<B
 impl SuperVariable {
     fn build(cx: &mut OpcodeExecutor<'_>, class: VarId, receiver: VarId) -> Flow<VarId> {
         let made = Self::of(cx, class, receiver, None)?;
-        Ok(cx.produce(Rc::new(made)))
+        Ok(cx.trace.produce(Rc::new(made)))
     }
 
     /// Wraps an object from outside: the operands it was made of can be read, and do not change.
@@ -156,7 +156,7 @@ impl SuperVariable {
     /// Returns the tracker of the type where the search starts.
     fn start_tracker(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<TrackerId> {
         if self.on_class {
-            return Ok(cx.vars.tracker(self.receiver));
+            return Ok(cx.trace.vars.tracker(self.receiver));
         }
         Ok(cx.see(self.receiver)?.type_tracker(cx, self.receiver))
     }
@@ -195,17 +195,17 @@ impl SuperVariable {
             "classmethod" => object_model::bind_class_method(cx, self.receiver, found, tracker),
             "staticmethod" => {
                 let inner = found.getattr("__func__")?;
-                let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
-                Ok(cx.wrap(&inner, tracker))
+                let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+                Ok(cx.trace.wrap(&inner, tracker))
             }
             "classmethod_descriptor" => {
                 let payload = (cx.runtime.factories.builtin_method)(found.clone().unbind(), self.receiver);
-                Ok(cx.produce(payload))
+                Ok(cx.trace.produce(payload))
             }
             "function" | "method_descriptor" | "wrapper_descriptor" | "builtin_function_or_method" => {
-                Ok(cx.wrap(found, tracker))
+                Ok(cx.trace.wrap(found, tracker))
             }
-            _ if !cpython::is_descriptor(found) => Ok(cx.wrap(found, tracker)),
+            _ if !cpython::is_descriptor(found) => Ok(cx.trace.wrap(found, tracker)),
             _ => Err(Unwind::break_graph(
                 ReasonId::UnsupportedAttribute,
                 format!("attribute '{name}' of super(), implemented by a {}", cpython::type_name(&found.get_type())),
@@ -215,14 +215,14 @@ impl SuperVariable {
 }
 
 fn base_tracker(cx: &mut OpcodeExecutor<'_>, of: TrackerId, base: &Bound<'_, PyAny>, index: usize) -> TrackerId {
-    if let Some(met) = cx.identities.of(base).filter(|_| cx.trackers.is_made(of)) {
-        return cx.vars.tracker(met);
+    if let Some(met) = cx.trace.identities.of(base).filter(|_| cx.trace.trackers.is_made(of)) {
+        return cx.trace.vars.tracker(met);
     }
-    if !cx.trackers.is_sourced(of) {
-        return cx.trackers.constant(base.clone().unbind());
+    if !cx.trace.trackers.is_sourced(of) {
+        return cx.trace.trackers.constant(base.clone().unbind());
     }
-    let order = cx.trackers.add(Tracker::Getattr { of, name: "__mro__".into() });
-    cx.trackers.add(Tracker::Item { of: order, key: Key::Index(index as i64) })
+    let order = cx.trace.trackers.add(Tracker::Getattr { of, name: "__mro__".into() });
+    cx.trace.trackers.add(Tracker::Item { of: order, key: Key::Index(index as i64) })
 }
 
 fn follows(base: &Bound<'_, PyAny>, order: &Bound<'_, PyTuple>, index: usize) -> PyResult<bool> {
@@ -243,12 +243,12 @@ impl Variable for SuperVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PySuper>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<PySuper>().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("SuperVariable({}, {})", cx.text(self.class), cx.text(self.receiver))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("SuperVariable({}, {})", trace.text(self.class), trace.text(self.receiver))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor, Trace};
 use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
@@ -63,10 +63,10 @@ pub struct DictView {
 impl DictView {
     /// Emits code that leaves the view on the stack.
     fn load(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
-        let owner = subclass::owner_of(cg.cx(), self.dict);
+        let owner = subclass::owner_of(cg.trace(), self.dict);
         if owner != self.dict {
             // The C method on the instance: an override in its class has been inlined by the trace already.
-            let ty = cg.cx().vars.get(self.dict).python_type(cg.cx());
+            let ty = cg.trace().vars.get(self.dict).python_type(cg.trace());
             let method = ty.getattr(self.view.method())?.unbind();
             return cg.call(|cg| cg.load_const(method), [owner]);
         }
@@ -105,10 +105,10 @@ fn contains_pair(cx: &mut OpcodeExecutor<'_>, dict: VarId, pair: VarId) -> Flow<
     } else {
         Vec::new()
     };
-    let [key, value] = parts[..] else { return Ok(cx.boolean(false)) };
+    let [key, value] = parts[..] else { return Ok(cx.trace.boolean(false)) };
     match dict::expect(cx, dict)?.find(cx, key)? {
         Some(held) => object_model::contains_among(cx, &[held], value),
-        None => Ok(cx.boolean(false)),
+        None => Ok(cx.trace.boolean(false)),
     }
 }
 
@@ -117,24 +117,24 @@ impl Variable for DictView {
         "dict_view"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ordered = cx.vars.as_kind::<dict::DictVariable>(self.dict).is_some_and(|dict| dict.ordered);
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let ordered = trace.vars.as_kind::<dict::DictVariable>(self.dict).is_some_and(|dict| dict.ordered);
         let empty = if ordered {
-            dict::ordered_type(cx.py).and_then(|ty| ty.call0())
+            dict::ordered_type(trace.py).and_then(|ty| ty.call0())
         } else {
-            Ok(PyDict::new(cx.py).into_any())
+            Ok(PyDict::new(trace.py).into_any())
         };
         let view = empty.and_then(|dict| dict.call_method0(self.view.method()));
-        view.map_or_else(|_| cx.py.get_type::<PyAny>().into_any(), |view| view.get_type().into_any())
+        view.map_or_else(|_| trace.py.get_type::<PyAny>().into_any(), |view| view.get_type().into_any())
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("DictView({}.{}())", cx.text(self.dict), self.view.method())
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("DictView({}.{}())", trace.text(self.dict), self.view.method())
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        let dict = cx.vars.get(self.dict).materialize(cx)?;
-        dict.call_method0(cx.py, self.view.method()).ok()
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        let dict = trace.vars.get(self.dict).materialize(trace)?;
+        dict.call_method0(trace.py, self.view.method()).ok()
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
@@ -227,10 +227,10 @@ impl DictIterator {
 
     /// True if an entry has been replaced since the start of the iteration. Entries of an instance dict are compared
     /// by name; in other dicts, a key that was removed and set again is a different entry.
-    fn has_other_keys(&self, cx: &OpcodeExecutor<'_>, dict: &dict::DictVariable) -> bool {
-        let of_names = cx.vars.as_kind::<InstanceDictVariable>(self.dict).is_some();
+    fn has_other_keys(&self, trace: &Trace<'_>, dict: &dict::DictVariable) -> bool {
+        let of_names = trace.vars.as_kind::<InstanceDictVariable>(self.dict).is_some();
         let is_same = |entry: &Entry, key: &Rc<HashKey>| {
-            Rc::ptr_eq(&entry.key, key) || (of_names && entry.key.is_alike(cx.py, key))
+            Rc::ptr_eq(&entry.key, key) || (of_names && entry.key.is_alike(trace.py, key))
         };
         dict.entries.iter().zip(&*self.keys).any(|(entry, key)| !is_same(entry, key))
     }
@@ -290,7 +290,7 @@ impl IteratorState for DictIterator {
             };
             return Err(cx.raise(PyRuntimeError::new_err(kind)));
         }
-        if self.has_other_keys(cx, &dict) {
+        if self.has_other_keys(&cx.trace, &dict) {
             let text = "a dict whose keys change while it is iterated";
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
@@ -312,9 +312,10 @@ impl IteratorState for DictIterator {
         let dict = dict::expect(cx, self.dict)?;
         // New code makes the iterator before it replays the writes.
         let is_changed = dict.object().map(|object| has_now_other_keys(object.bind(cx.py), &dict)).transpose()?;
-        let attributes = cx.vars.as_kind::<InstanceDictVariable>(self.dict);
-        let is_written = attributes.is_some_and(|attributes| attributes.is_written(cx)) || is_changed == Some(true);
-        if is_written || self.has_other_size(&dict) || self.has_other_keys(cx, &dict) {
+        let attributes = cx.trace.vars.as_kind::<InstanceDictVariable>(self.dict);
+        let is_written =
+            attributes.is_some_and(|attributes| attributes.is_written(&cx.trace)) || is_changed == Some(true);
+        if is_written || self.has_other_size(&dict) || self.has_other_keys(&cx.trace, &dict) {
             let text = "an iterator over a dict whose keys changed";
             return Err(Unwind::fallback(ReasonId::CannotRestore, text));
         }

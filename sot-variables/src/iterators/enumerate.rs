@@ -29,8 +29,8 @@ impl IteratorState for Enumerate {
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
         let Some(item) = cx.next(self.inner)? else { return Ok(None) };
-        let pair = cx.tuple(vec![self.number, item]);
-        let one = cx.integer(1)?;
+        let pair = cx.trace.tuple(vec![self.number, item]);
+        let one = cx.trace.integer(1)?;
         self.number = cx.binary(BinaryOp::Add, self.number, one)?;
         Ok(Some(pair))
     }

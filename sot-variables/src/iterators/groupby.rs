@@ -113,10 +113,10 @@ impl IteratorState for GroupBy {
         };
         state.target = key.or(state.target);
         let number = state.groups;
-        cx.vars.set(self.state, Rc::new(IteratorVariable(state)));
+        cx.trace.vars.set(self.state, Rc::new(IteratorVariable(state)));
         Ok(key.map(|key| {
             let group = produce(cx, Group { state: self.state, key, number });
-            cx.tuple(vec![key, group])
+            cx.trace.tuple(vec![key, group])
         }))
     }
 
@@ -125,7 +125,7 @@ impl IteratorState for GroupBy {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
-        let state = cg.cx().vars.as_kind::<IteratorVariable<GroupbyState>>(self.state).ok_or_else(without_state)?;
+        let state = cg.trace().vars.as_kind::<IteratorVariable<GroupbyState>>(self.state).ok_or_else(without_state)?;
         let state = &state.0;
         if state.groups > 0 {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "an itertools.groupby that has begun"));
@@ -155,7 +155,7 @@ impl IteratorState for Group {
         if belongs {
             state.key = None;
         }
-        cx.vars.set(self.state, Rc::new(IteratorVariable(state)));
+        cx.trace.vars.set(self.state, Rc::new(IteratorVariable(state)));
         Ok(item)
     }
 

@@ -27,13 +27,13 @@ pub struct ItemIterator {
 impl ItemIterator {
     /// Makes `iter(object)`.
     pub fn over(cx: &mut OpcodeExecutor<'_>, object: VarId) -> VarId {
-        let over = SequenceKind::by_position(cx, object);
+        let over = SequenceKind::by_position(&cx.trace, object);
         produce(cx, ItemIterator { object, position: Some(0), backwards: false, over })
     }
 
     /// Makes `reversed(object)`, for an object of `len` items.
     pub fn reversed(cx: &mut OpcodeExecutor<'_>, object: VarId, len: i64) -> VarId {
-        let over = SequenceKind::by_position(cx, object);
+        let over = SequenceKind::by_position(&cx.trace, object);
         let iterator = produce(cx, ItemIterator { object, position: len.checked_sub(1), backwards: true, over });
         cx.note_step(iterator);
         iterator
@@ -49,7 +49,7 @@ impl IteratorState for ItemIterator {
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
         let Some(position) = self.position.filter(|&position| position >= 0) else { return Ok(None) };
-        let index = cx.integer(position)?;
+        let index = cx.trace.integer(position)?;
         match cx.get_item(self.object, index) {
             Ok(item) => {
                 self.position = Some(if self.backwards { position - 1 } else { position + 1 });

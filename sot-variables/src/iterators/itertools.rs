@@ -157,7 +157,7 @@ fn longest(cx: &mut OpcodeExecutor<'_>, inner: &mut [Option<VarId>], fill: VarId
     if inner.iter().all(Option::is_none) {
         return Ok(None);
     }
-    Ok(Some(cx.tuple(items)))
+    Ok(Some(cx.trace.tuple(items)))
 }
 
 fn cycle(
@@ -198,7 +198,7 @@ impl IteratorState for Itertool {
             Itertool::Selection { selections, position, .. } => {
                 let Some(items) = selections.at(cx.py, *position)? else { return Ok(None) };
                 *position += 1;
-                Ok(Some(cx.tuple(items)))
+                Ok(Some(cx.trace.tuple(items)))
             }
             Itertool::Star { function, inner } => {
                 let Some(args) = cx.next(*inner)? else { return Ok(None) };
@@ -223,7 +223,7 @@ impl IteratorState for Itertool {
                 let Some(first) = first else { return Ok(None) };
                 let second = cx.next(*inner)?;
                 *before = second;
-                Ok(second.map(|second| cx.tuple(vec![first, second])))
+                Ok(second.map(|second| cx.trace.tuple(vec![first, second])))
             }
             Itertool::Cycle { inner, seen, round } => cycle(cx, *inner, seen, round),
             Itertool::Compress { inner, selectors } => loop {
@@ -241,7 +241,7 @@ impl IteratorState for Itertool {
                         None => break,
                     }
                 }
-                Ok((!items.is_empty()).then(|| cx.tuple(items)))
+                Ok((!items.is_empty()).then(|| cx.trace.tuple(items)))
             }
         }
     }

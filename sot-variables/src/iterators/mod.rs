@@ -24,7 +24,7 @@ use pyo3::prelude::*;
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{OpcodeExecutor, Trace};
 use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
@@ -63,7 +63,7 @@ pub struct IteratorVariable<S: IteratorState>(pub S);
 
 /// Makes an iterator in the trace.
 pub fn produce<S: IteratorState>(cx: &mut OpcodeExecutor<'_>, state: S) -> VarId {
-    cx.produce(Rc::new(IteratorVariable(state)))
+    cx.trace.produce(Rc::new(IteratorVariable(state)))
 }
 
 impl<S: IteratorState> Variable for IteratorVariable<S> {
@@ -71,11 +71,11 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
         S::KIND
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.0.python_type(cx.py).unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.0.python_type(trace.py).unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("IteratorVariable({})", S::KIND)
     }
 
@@ -85,7 +85,7 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if let Some(why) = self.0.is_made_once() {
-            return Err(cg.cx().plan_to_make(this, why));
+            return Err(cg.plan_to_make(this, why));
         }
         self.0.reconstruct(cg)
     }
@@ -101,14 +101,14 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
     fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
         cx.claims.retain_claim_on(this);
         let mut state = self.0.clone();
-        let before = cx.vars.get(this);
+        let before = cx.trace.vars.get(this);
         let item = state.advance(cx);
-        if !Rc::ptr_eq(&before, &cx.vars.get(this)) {
+        if !Rc::ptr_eq(&before, &cx.trace.vars.get(this)) {
             let text = "an iterator that is advanced by a function that it calls";
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
         let item = item?;
-        cx.vars.set(this, Rc::new(IteratorVariable(state)));
+        cx.trace.vars.set(this, Rc::new(IteratorVariable(state)));
         Ok(item)
     }
 

@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use sot_core::bytecode::Op;
 use sot_core::cpython::{iterated, iterator_types, upcoming, Upcoming};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{OpcodeExecutor, Trace};
 use sot_core::guard::Test;
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
@@ -58,7 +58,7 @@ type Part<'py> = (Bound<'py, PyAny>, TrackerId);
 fn parts<'py>(cx: &mut OpcodeExecutor<'py>, iterator: &Bound<'py, PyAny>, of: TrackerId, found: &mut Vec<Part<'py>>) {
     found.push((iterator.clone(), of));
     for (index, inner) in iterated(iterator).unwrap_or_default().into_iter().enumerate() {
-        let tracker = cx.trackers.add(Tracker::Iterated { of, index });
+        let tracker = cx.trace.trackers.add(Tracker::Iterated { of, index });
         parts(cx, &inner, tracker, found);
     }
 }
@@ -87,25 +87,27 @@ fn assume_unchanged<'py>(
         Effect::Contents { container } if *container != this => Some(*container),
         _ => None,
     };
-    let changed: FxHashSet<VarId> = cx.effects.log().iter().filter_map(contents).collect();
+    let changed: FxHashSet<VarId> = cx.trace.effects.log().iter().filter_map(contents).collect();
     // The iterated dict may be the `__dict__` of an object or the globals of a module.
     let keyed = own.iter().any(|(part, _)| part.is_instance_of::<PyDict>());
     let binds = |effect: &Effect| matches!(effect, Effect::Attribute { .. } | Effect::Global { .. });
-    if keyed && cx.effects.log().iter().any(binds) {
+    if keyed && cx.trace.effects.log().iter().any(binds) {
         return Err(cannot_tell());
     }
     for container in changed {
-        let Some(object) = cx.vars.get(container).object().map(|object| object.bind(cx.py).clone()) else { continue };
+        let Some(object) = cx.trace.vars.get(container).object().map(|object| object.bind(cx.py).clone()) else {
+            continue;
+        };
         let mut others = Vec::new();
-        let tracker = cx.vars.tracker(container);
+        let tracker = cx.trace.vars.tracker(container);
         parts(cx, &object, tracker, &mut others);
         for (other, tracker) in others {
             if own.iter().any(|(part, _)| part.is(&other)) {
                 return Err(cannot_tell());
             }
-            if cx.trackers.is_sourced(tracker) {
+            if cx.trace.trackers.is_sourced(tracker) {
                 for (_, part) in own.iter().filter(|(part, _)| part.get_type().is(other.get_type())) {
-                    cx.guards.add(*part, Test::DiffersFrom(tracker));
+                    cx.trace.guards.add(*part, Test::DiffersFrom(tracker));
                 }
             }
         }
@@ -118,12 +120,12 @@ impl Variable for OutsideIterator {
         "outside_iterator"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("OutsideIterator({})", self.object.bind(cx.py).get_type())
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("OutsideIterator({})", self.object.bind(trace.py).get_type())
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -139,12 +141,12 @@ impl Variable for OutsideIterator {
     }
 
     fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
-        let of = cx.vars.tracker(this);
+        let of = cx.trace.vars.tracker(this);
         if self.ended {
             return Ok(None);
         }
         let enough = cx.stack.begins_with_item(cx.py) || cx.ends_with_round(self.steps > 0);
-        if enough || self.steps > MAX_STEPS || !cx.trackers.is_sourced(of) {
+        if enough || self.steps > MAX_STEPS || !cx.trace.trackers.is_sourced(of) {
             return Err(cannot_tell());
         }
         let object = self.object.bind(cx.py).clone();
@@ -154,18 +156,19 @@ impl Variable for OutsideIterator {
         let item = match next {
             Upcoming::Item(item) => {
                 let is_new = makes_tuple(&object, after, &item);
-                let tracker = cx.trackers.add(Tracker::Upcoming { of, after, is_new });
-                cx.guards.require(tracker);
-                Some(cx.wrap(&item, tracker))
+                let tracker = cx.trace.trackers.add(Tracker::Upcoming { of, after, is_new });
+                cx.trace.guards.require(tracker);
+                Some(cx.trace.wrap(&item, tracker))
             }
             Upcoming::End => {
-                cx.guards.add(of, Test::Exhausted { after });
+                cx.trace.guards.add(of, Test::Exhausted { after });
                 None
             }
         };
-        cx.vars
+        cx.trace
+            .vars
             .set(this, Rc::new(OutsideIterator { object: object.unbind(), steps: after + 1, ended: item.is_none() }));
-        cx.effects.record(Effect::Contents { container: this });
+        cx.trace.effects.record(Effect::Contents { container: this });
         Ok(item)
     }
 

@@ -41,7 +41,7 @@ pub struct SequenceIterator {
 impl SequenceIterator {
     /// Makes `iter(sequence)`.
     pub fn over(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> VarId {
-        let over = SequenceKind::of(cx, sequence);
+        let over = SequenceKind::of(&cx.trace, sequence);
         produce(
             cx,
             SequenceIterator {
@@ -58,7 +58,7 @@ impl SequenceIterator {
 
     /// Makes `reversed(sequence)`, for a sequence of `len` items.
     pub fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId, len: usize) -> VarId {
-        let over = SequenceKind::of(cx, sequence);
+        let over = SequenceKind::of(&cx.trace, sequence);
         produce(
             cx,
             SequenceIterator {
@@ -75,9 +75,9 @@ impl SequenceIterator {
 
     /// Makes `iter(set)`, over these elements.
     pub fn over_set(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Vec<VarId>) -> VarId {
-        let begun = cx.vars.as_kind::<SetVariable>(set);
+        let begun = cx.trace.vars.as_kind::<SetVariable>(set);
         let set = Some((set, elements.len()));
-        let sequence = cx.tuple(elements);
+        let sequence = cx.trace.tuple(elements);
         let over = SequenceKind::Set;
         produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false, over, set, begun })
     }
@@ -109,8 +109,8 @@ impl SequenceIterator {
 impl SequenceIterator {
     /// Fails if the set has changed: new code makes the iterator before it replays the writes.
     fn refuse_changed_set(&self, cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<()> {
-        let written = cx.effects.written().any(|written| written == set);
-        let outside = cx.vars.get(set).object().is_some();
+        let written = cx.trace.effects.written().any(|written| written == set);
+        let outside = cx.trace.vars.get(set).object().is_some();
         let items = cx.see(set)?.items(cx, set)?;
         let given = cx.see_as::<TupleVariable>(self.sequence)?;
         let same = items.is_some_and(|items| given.is_some_and(|given| given.items == items));
@@ -121,7 +121,7 @@ impl SequenceIterator {
     }
 
     fn reconstruct_over_set(&self, cg: &mut dyn Rebuild<'_>, set: VarId) -> Flow<()> {
-        let set = subclass::owner_of(cg.cx(), set);
+        let set = subclass::owner_of(cg.trace(), set);
         let position = Argument::int(cg.py(), self.position)?;
         emit_call(cg, rebuild::skipping, [set.into(), position])
     }
@@ -169,7 +169,7 @@ fn item_at(cx: &mut OpcodeExecutor<'_>, sequence: VarId, position: usize) -> Flo
         None => cx.known(sequence)?,
     };
     let Some(value) = value else {
-        let text = format!("iteration over {}", cx.text(sequence));
+        let text = format!("iteration over {}", cx.trace.text(sequence));
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
     };
     match value.get_item(position) {
@@ -221,8 +221,8 @@ impl IteratorState for SequenceIterator {
         if let (SequenceKind::Set, Some((set, _))) = (self.over, self.set) {
             return self.refuse_changed_set(cx, set);
         }
-        let will_be_stale = cx.effects.written().any(|written| written == self.sequence)
-            && cx.vars.get(self.sequence).object().is_some();
+        let will_be_stale = cx.trace.effects.written().any(|written| written == self.sequence)
+            && cx.trace.vars.get(self.sequence).object().is_some();
         if matches!(self.over, SequenceKind::Deque) && (will_be_stale || self.is_stale(cx)?) {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "an iterator over a deque that changed"));
         }
@@ -237,8 +237,8 @@ impl IteratorState for SequenceIterator {
         if let (SequenceKind::Set, Some((set, _))) = (self.over, self.set) {
             return self.reconstruct_over_set(cg, set);
         }
-        let sequence = subclass::owner_of(cg.cx(), self.sequence);
-        let deque = cg.cx().vars.as_kind::<DequeVariable>(self.sequence);
+        let sequence = subclass::owner_of(cg.trace(), self.sequence);
+        let deque = cg.trace().vars.as_kind::<DequeVariable>(self.sequence);
         let from_the_end = deque.filter(|_| self.backwards).map(|deque| deque.items.len() as i64 - 1 - self.position);
         let position = Argument::int(cg.py(), from_the_end.unwrap_or(self.position))?;
         let make = match self.over {

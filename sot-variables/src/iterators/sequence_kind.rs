@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyRange, PySet, PyString, PyTuple};
 
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::Trace;
 use sot_core::variable::{Form, VarId};
 
 use super::library;
@@ -32,16 +32,16 @@ pub(super) enum SequenceKind {
 
 impl SequenceKind {
     /// Returns the kind of a list, tuple, range, string, or `bytes`.
-    pub(super) fn of(cx: &OpcodeExecutor<'_>, sequence: VarId) -> SequenceKind {
-        let payload = cx.vars.get(sequence);
-        let constant = payload.constant().map(|constant| constant.bind(cx.py));
+    pub(super) fn of(trace: &Trace<'_>, sequence: VarId) -> SequenceKind {
+        let payload = trace.vars.get(sequence);
+        let constant = payload.constant().map(|constant| constant.bind(trace.py));
         match payload.form() {
             Form::List => SequenceKind::List,
-            _ if cx.vars.as_kind::<ShapeVariable>(sequence).is_some() => SequenceKind::List,
+            _ if trace.vars.as_kind::<ShapeVariable>(sequence).is_some() => SequenceKind::List,
             Form::Range => SequenceKind::Range,
             _ if constant.is_some_and(Bound::is_instance_of::<PyBytes>) => SequenceKind::Bytes,
             _ => match constant.map(PyAnyMethods::extract::<String>) {
-                Some(Ok(text)) if text.is_ascii() && subclass::owner_of(cx, sequence) == sequence => {
+                Some(Ok(text)) if text.is_ascii() && subclass::owner_of(trace, sequence) == sequence => {
                     SequenceKind::Ascii
                 }
                 Some(_) => SequenceKind::Text,
@@ -51,8 +51,8 @@ impl SequenceKind {
     }
 
     /// Returns the kind of an object whose items are read one by one with `__getitem__`.
-    pub(super) fn by_position(cx: &OpcodeExecutor<'_>, object: VarId) -> SequenceKind {
-        let (py, ty) = (cx.py, cx.vars.get(object).python_type(cx));
+    pub(super) fn by_position(trace: &Trace<'_>, object: VarId) -> SequenceKind {
+        let (py, ty) = (trace.py, trace.vars.get(object).python_type(trace));
         if ty.is(py.get_type::<PyByteArray>()) {
             return SequenceKind::ByteArray;
         }

@@ -76,13 +76,13 @@ impl IteratorState for Tee {
             Some(&item) => Some(item),
             None => {
                 cx.limits.charge(items.0.taken.len());
-                let (before, mut items) = (cx.vars.get(self.items), items.0.clone());
+                let (before, mut items) = (cx.trace.vars.get(self.items), items.0.clone());
                 let item = items.advance(cx)?;
-                if !Rc::ptr_eq(&before, &cx.vars.get(self.items)) {
+                if !Rc::ptr_eq(&before, &cx.trace.vars.get(self.items)) {
                     let text = "an itertools.tee whose source advances another iterator of the same tee";
                     return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
                 }
-                cx.vars.set(self.items, Rc::new(IteratorVariable(items)));
+                cx.trace.vars.set(self.items, Rc::new(IteratorVariable(items)));
                 item
             }
         };

@@ -67,7 +67,7 @@ fn without_real_set(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &ViewOperan
         if [left, right].iter().any(|operand| operand.kind == Kind::FrozenSet) {
             return Err(refuse("with a frozenset"));
         }
-        let index = KeyIndex::of(cx, right.keys.iter());
+        let index = KeyIndex::of(&cx.trace, right.keys.iter());
         for key in &left.keys {
             let Some(at) = index.find(cx, key, |at| &right.keys[at])? else { continue };
             if !cx.is_same(key.variable, right.keys[at].variable)? {

@@ -65,7 +65,7 @@ impl IteratorState for Zip {
                 return Ok(None);
             }
         }
-        Ok(Some(cx.tuple(items)))
+        Ok(Some(cx.trace.tuple(items)))
     }
 
     fn children(&self) -> Vec<VarId> {

@@ -12,7 +12,7 @@ use pyo3::types::{PyList, PyTuple};
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
@@ -110,7 +110,7 @@ pub(crate) fn copy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>
 
 /// Replaces the contents of an array that owns its memory.
 pub(crate) fn replace(cx: &mut OpcodeExecutor<'_>, variable: VarId, array: &Bound<'_, PyAny>) {
-    cx.vars.set(variable, Rc::new(ArrayVariable::Owner(array.clone().unbind())));
+    cx.trace.vars.set(variable, Rc::new(ArrayVariable::Owner(array.clone().unbind())));
 }
 
 /// Counts the copy of an array towards the limits of the trace, as if it took instructions.
@@ -122,17 +122,17 @@ pub(crate) fn charge(cx: &mut OpcodeExecutor<'_>, array: &Bound<'_, PyAny>) -> P
 /// Returns the variable and the real array that own the memory, and the real array for the variable itself. Neither
 /// array may be written.
 pub(crate) fn real<'py>(
-    cx: &OpcodeExecutor<'py>,
+    trace: &Trace<'py>,
     variable: VarId,
 ) -> Flow<Option<(VarId, Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
-    let Some(payload) = cx.vars.as_kind::<ArrayVariable>(variable) else { return Ok(None) };
+    let Some(payload) = trace.vars.as_kind::<ArrayVariable>(variable) else { return Ok(None) };
     match &*payload {
         ArrayVariable::Owner(array) => {
-            let array = array.bind(cx.py).clone();
+            let array = array.bind(trace.py).clone();
             Ok(Some((variable, array.clone(), array)))
         }
         ArrayVariable::View(view) => {
-            let Some((owner, base, _)) = real(cx, view.base)? else { return Ok(None) };
+            let Some((owner, base, _)) = real(trace, view.base)? else { return Ok(None) };
             let array = view.layout.on(&base)?;
             Ok(Some((owner, base, array)))
         }
@@ -140,8 +140,8 @@ pub(crate) fn real<'py>(
 }
 
 /// Returns the view on another array with the layout of its base.
-pub(crate) fn on<'py>(cx: &OpcodeExecutor<'py>, view: VarId, base: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    match cx.vars.as_kind::<ArrayVariable>(view).as_deref() {
+pub(crate) fn on<'py>(trace: &Trace<'py>, view: VarId, base: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match trace.vars.as_kind::<ArrayVariable>(view).as_deref() {
         Some(ArrayVariable::View(view)) => view.layout.on(base),
         _ => Ok(base.clone()),
     }
@@ -165,9 +165,9 @@ impl<'py> KnownArrays<'py> {
                 let Some(item) = self.wrap(cx, &item?)? else { return Ok(None) };
                 items.push(item);
             }
-            return Ok(Some(if is_tuple { cx.tuple(items) } else { cx.list(items) }));
+            return Ok(Some(if is_tuple { cx.trace.tuple(items) } else { cx.trace.list(items) }));
         }
-        if numpy::is_known(cx, value) {
+        if numpy::is_known(&cx.trace, value) {
             return cx.wrap_fresh(value).map(Some);
         }
         if !value.get_type().is(array_type(cx.py)?) {
@@ -177,7 +177,7 @@ impl<'py> KnownArrays<'py> {
             return Ok(Some(*known));
         }
         let Some(payload) = self.payload(cx, value)? else { return Ok(None) };
-        let made = cx.produce(Rc::new(payload));
+        let made = cx.trace.produce(Rc::new(payload));
         self.arrays.push((value.clone(), made));
         Ok(Some(made))
     }
@@ -197,7 +197,7 @@ impl<'py> KnownArrays<'py> {
             return Ok(None);
         }
         let Some(owner) = self.wrap(cx, &base)? else { return Ok(None) };
-        let owns = matches!(cx.vars.as_kind::<ArrayVariable>(owner).as_deref(), Some(ArrayVariable::Owner(_)));
+        let owns = matches!(cx.trace.vars.as_kind::<ArrayVariable>(owner).as_deref(), Some(ArrayVariable::Owner(_)));
         let layout = ArrayLayout::of(array, &base)?;
         // The constructor of arrays accepts contiguous buffers only.
         let made_anew = layout.on(&base).ok().filter(|_| owns);
@@ -215,19 +215,19 @@ impl Variable for ArrayVariable {
         Form::Array
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        array_type(cx.py).map_or_else(|_| cx.py.get_type::<PyAny>().into_any(), |ty| ty.clone().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        array_type(trace.py).map_or_else(|_| trace.py.get_type::<PyAny>().into_any(), |ty| ty.clone().into_any())
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, trace: &Trace<'_>) -> String {
         match self {
             ArrayVariable::Owner(array) => {
                 let form =
-                    |name: &str| array.bind(cx.py).getattr(name).map_or_else(|_| "?".into(), |it| it.to_string());
+                    |name: &str| array.bind(trace.py).getattr(name).map_or_else(|_| "?".into(), |it| it.to_string());
                 format!("ArrayVariable({}, {})", form("shape"), form("dtype"))
             }
             ArrayVariable::View(view) => {
-                format!("ArrayVariable({}, of {})", view.layout.shape.bind(cx.py), cx.text(view.base))
+                format!("ArrayVariable({}, of {})", view.layout.shape.bind(trace.py), trace.text(view.base))
             }
         }
     }
@@ -245,7 +245,7 @@ impl Variable for ArrayVariable {
         if name.starts_with("__") || !descriptor.is_some_and(|(found, _)| is_read(&found)) {
             return object_model::get_attr(cx, this, name);
         }
-        let Some((owner, base, array)) = real(cx, this)? else { return Ok(None) };
+        let Some((owner, base, array)) = real(&cx.trace, this)? else { return Ok(None) };
         let mut known = KnownArrays { arrays: vec![(array.clone(), this), (base, owner)], foreign: Vec::new() };
         let value = array.getattr(&**name).map_err(|error| cx.raise(error))?;
         if let Some(value) = known.wrap(cx, &value)? {
@@ -257,14 +257,14 @@ impl Variable for ArrayVariable {
 
     /// Reads items one by one, so that later writes are seen.
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-        let Some((_, _, array)) = real(cx, this)? else { return object_model::iter(cx, this) };
+        let Some((_, _, array)) = real(&cx.trace, this)? else { return object_model::iter(cx, this) };
         array.try_iter().map_err(|error| cx.raise(error))?;
         Ok(ItemIterator::over(cx, this))
     }
 
     /// Reading an item needs no copy of the array.
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
-        let Some((owner, base, array)) = real(cx, this)? else {
+        let Some((owner, base, array)) = real(&cx.trace, this)? else {
             return object_model::call_special(cx, this, "__getitem__", &[key]);
         };
         let Some(key) = cx.known(key)? else {
@@ -298,9 +298,9 @@ impl Variable for ArrayVariable {
     }
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
-        if let Some((_, _, array)) = real(cx, this)? {
+        if let Some((_, _, array)) = real(&cx.trace, this)? {
             if let Some(value) = cx.runtime.backend.constants().known_data(&array)? {
-                return Ok(GraphArgument { value: value.unbind(), text: self.text(cx), holds_tensor: false });
+                return Ok(GraphArgument { value: value.unbind(), text: self.text(&cx.trace), holds_tensor: false });
             }
         }
         object_model::graph_argument(cx, this, None)

@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt};
 use sot_core::backend::ObjectTest;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{CompareOp, OpcodeExecutor};
+use sot_core::executor::{CompareOp, OpcodeExecutor, Trace};
 use sot_core::guard::Test;
 use sot_core::tracker::repr;
 use sot_core::variable::Rebuild;
@@ -48,7 +48,7 @@ pub(crate) fn compare(
     other: VarId,
 ) -> Flow<Option<VarId>> {
     let object = object.bind(cx.py).clone();
-    if !is_single(&object) || !cx.trackers.is_sourced(cx.vars.tracker(array)) {
+    if !is_single(&object) || !cx.trace.trackers.is_sourced(cx.trace.vars.tracker(array)) {
         return Ok(None);
     }
     let (other, value) = if array == other {
@@ -60,7 +60,7 @@ pub(crate) fn compare(
         }
     };
     let operands = Operands { array: object.unbind(), other: value };
-    Ok(Some(cx.produce(Rc::new(ArrayComparison { array, op, other, operands }))))
+    Ok(Some(cx.trace.produce(Rc::new(ArrayComparison { array, op, other, operands }))))
 }
 
 /// True if the object is an array of numbers with a single item. Comparing such an array runs no code of the program.
@@ -98,13 +98,14 @@ impl Variable for ArrayComparison {
         "array_comparison"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.result(cx).map_or_else(|_| cx.py.get_type::<PyAny>().into_any(), |result| result.get_type().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.result(trace)
+            .map_or_else(|_| trace.py.get_type::<PyAny>().into_any(), |result| result.get_type().into_any())
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        let other = cx.text(self.other.unwrap_or(self.array));
-        format!("ArrayComparison({} {} {other})", cx.text(self.array), self.op.symbol())
+    fn text(&self, trace: &Trace<'_>) -> String {
+        let other = trace.text(self.other.unwrap_or(self.array));
+        format!("ArrayComparison({} {} {other})", trace.text(self.array), self.op.symbol())
     }
 
     fn truth(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
@@ -112,7 +113,7 @@ impl Variable for ArrayComparison {
         let truth = truth_of(self.operands.array.bind(cx.py), self.op, other.as_ref());
         let truth = truth.map_err(|error| cx.raise(error))?;
         let test = ComparisonTest { op: self.op, other, truth };
-        cx.guards.add(cx.vars.tracker(self.array), Test::Object(Box::new(test)));
+        cx.trace.guards.add(cx.trace.vars.tracker(self.array), Test::Object(Box::new(test)));
         Ok(truth)
     }
 
@@ -129,8 +130,8 @@ impl Variable for ArrayComparison {
 }
 
 impl ArrayComparison {
-    fn result<'py>(&self, cx: &OpcodeExecutor<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let array = self.operands.array.bind(cx.py);
-        self.op.apply(array, self.operands.other.as_ref().map_or(array, |other| other.bind(cx.py)))
+    fn result<'py>(&self, trace: &Trace<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.operands.array.bind(trace.py);
+        self.op.apply(array, self.operands.other.as_ref().map_or(array, |other| other.bind(trace.py)))
     }
 }

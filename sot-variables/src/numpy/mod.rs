@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{warnings, CallArgs, OpcodeExecutor};
+use sot_core::executor::{warnings, CallArgs, OpcodeExecutor, Trace};
 use sot_core::tracker;
 use sot_core::variable::{Form, VarId};
 
@@ -176,11 +176,11 @@ pub(crate) fn call_method<'py>(
     }
     let name = name_of(method)?;
     if name == "item" && args.positional.len() == 1 && args.keywords.is_empty() {
-        if let Some(number) = cx.number_of_scalar(method, receiver)? {
+        if let Some(number) = cx.trace.number_of_scalar(method, receiver)? {
             return Ok(Some(number));
         }
     }
-    if cx.vars.as_kind::<ArrayVariable>(receiver).is_some() {
+    if cx.trace.vars.as_kind::<ArrayVariable>(receiver).is_some() {
         if DOERS.contains(&&*name) {
             return Ok(None);
         }
@@ -194,7 +194,7 @@ pub(crate) fn call_method<'py>(
     } else {
         return Ok(None);
     }
-    let memo = cx.none();
+    let memo = cx.trace.none();
     let arguments = match args.positional[..] {
         // Copying an array without objects does not look at the memo.
         [array, _] if name == "__deepcopy__" => Arguments::of(cx, &CallArgs::positional(vec![array, memo]))?,
@@ -257,14 +257,14 @@ pub(crate) fn quietly<'py>(
 }
 
 /// True if the object is a value, or a tuple or list of values.
-pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, value: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_known(trace: &Trace<'_>, value: &Bound<'_, PyAny>) -> bool {
     if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        return tuple.iter().all(|item| is_known(cx, &item));
+        return tuple.iter().all(|item| is_known(trace, &item));
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
-        return list.iter().all(|item| is_known(cx, &item));
+        return list.iter().all(|item| is_known(trace, &item));
     }
-    cx.runtime.is_constant(value) || is_value_type(&value.get_type()) || is_plain_class(value)
+    trace.runtime.is_constant(value) || is_value_type(&value.get_type()) || is_plain_class(value)
 }
 
 fn is_plain_class(value: &Bound<'_, PyAny>) -> bool {

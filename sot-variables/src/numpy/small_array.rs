@@ -183,11 +183,11 @@ impl<'py> Arguments<'py> {
                 return Ok(None);
             }
             let test = ContentsTest { array: contents, text: copy.to_string().replace('\n', "") };
-            cx.guards.add(cx.vars.tracker(variable), Test::Object(Box::new(test)));
+            cx.trace.guards.add(cx.trace.vars.tracker(variable), Test::Object(Box::new(test)));
             known.foreign.push(copy);
         }
         for (variable, view) in views {
-            let Some((_, _, before)) = array::real(cx, variable)? else { return Ok(None) };
+            let Some((_, _, before)) = array::real(&cx.trace, variable)? else { return Ok(None) };
             if !array::are_alike(&before, &view)? {
                 return Ok(None);
             }
@@ -237,26 +237,28 @@ fn are_like(object: &Bound<'_, PyAny>, dtype: &Py<PyAny>, shape: &Py<PyTuple>) -
 /// call. Returns `None` for other objects, and for small arrays that are not arguments of the program: their contents
 /// are guarded.
 pub(crate) fn graph_input(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Option<GraphArgument>> {
-    let Some(object) = cx.vars.get(array).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
-    let tracker = cx.vars.tracker(array);
-    if !is_of_numbers(&object)? || !cx.trackers.is_sourced(tracker) {
+    let Some(object) = cx.trace.vars.get(array).object().map(|object| object.bind(cx.py).clone()) else {
+        return Ok(None);
+    };
+    let tracker = cx.trace.vars.tracker(array);
+    if !is_of_numbers(&object)? || !cx.trace.trackers.is_sourced(tracker) {
         return Ok(None);
     }
     let is_large = || PyResult::Ok(object.getattr(intern!(cx.py, "nbytes"))?.extract::<usize>()? > MAX_BYTES);
-    if !cx.trackers.is_argument(tracker) && !cx.differs_too_often(tracker) && !is_large()? {
+    if !cx.trace.trackers.is_argument(tracker) && !cx.trace.differs_too_often(tracker) && !is_large()? {
         return Ok(None);
     }
     let Some(input) = cx.array_input(array, &object)? else { return Ok(None) };
     let dtype = object.getattr(intern!(cx.py, "dtype"))?.unbind();
     let shape = object.getattr(intern!(cx.py, "shape"))?.cast_into::<PyTuple>().map_err(PyErr::from)?.unbind();
-    cx.guards.add(tracker, Test::Object(Box::new(ShapeAndTypeTest { dtype, shape })));
+    cx.trace.guards.add(tracker, Test::Object(Box::new(ShapeAndTypeTest { dtype, shape })));
     Ok(Some(input))
 }
 
 /// Returns the current contents of a small array as an argument of a statement, and guards them. Returns `None` for
 /// other values.
 pub(crate) fn graph_argument<'py>(cx: &mut OpcodeExecutor<'py>, array: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
-    if !cx.vars.get(array).object().map(|object| is_array(object.bind(cx.py))).transpose()?.unwrap_or(false) {
+    if !cx.trace.vars.get(array).object().map(|object| is_array(object.bind(cx.py))).transpose()?.unwrap_or(false) {
         return Ok(None);
     }
     let mut given = ArgumentCopies::default();
@@ -271,7 +273,7 @@ impl<'py> ArgumentCopies<'py> {
         if let Some(value) = cx.materialize(arg)? {
             return Ok(Some(value));
         }
-        if let Some((owner, base, view)) = array::real(cx, arg)? {
+        if let Some((owner, base, view)) = array::real(&cx.trace, arg)? {
             return self.made(cx, arg, (owner, base, view)).map(Some);
         }
         if let Some(tuple) = cx.see_as::<TupleVariable>(arg)? {
@@ -312,7 +314,7 @@ impl<'py> ArgumentCopies<'py> {
         if view.is(&before) {
             return Ok(copy);
         }
-        let view = array::on(cx, arg, &copy)?;
+        let view = array::on(&cx.trace, arg, &copy)?;
         self.views.push((arg, view.clone()));
         Ok(view)
     }
@@ -321,12 +323,14 @@ impl<'py> ArgumentCopies<'py> {
         if let Some(known) = self.outside.iter().find(|known| known.variable == arg) {
             return Ok(Some(known.copy.clone()));
         }
-        let tracker = cx.vars.tracker(arg);
-        let Some(object) = cx.vars.get(arg).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
+        let tracker = cx.trace.vars.tracker(arg);
+        let Some(object) = cx.trace.vars.get(arg).object().map(|object| object.bind(cx.py).clone()) else {
+            return Ok(None);
+        };
         // Behind a break, a local variable usually holds a result computed before the break, so its contents are new
         // in each call.
-        let is_new = cx.is_resumed() && matches!(cx.trackers.get(tracker), Tracker::Local { .. });
-        if is_new || !cx.trackers.is_sourced(tracker) || cx.differs_too_often(tracker) {
+        let is_new = cx.trace.is_resumed() && matches!(cx.trace.trackers.get(tracker), Tracker::Local { .. });
+        if is_new || !cx.trace.trackers.is_sourced(tracker) || cx.trace.differs_too_often(tracker) {
             return Ok(None);
         }
         let Some(contents) = ArrayContents::of(&object)? else { return Ok(None) };

@@ -7,7 +7,7 @@ use pyo3::types::{PyString, PyType};
 use sot_core::backend::{CallKind, TensorAttribute, TensorMeta, WrittenAttribute};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::Tracker;
 use sot_core::variable::{VarId, Variable};
 
@@ -19,24 +19,24 @@ use crate::tensor::{TensorSource, TensorVariable};
 impl TensorVariable {
     /// Reads an attribute.
     pub(super) fn attribute(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        if let ("name", Some(Some(written))) = (&**name, cx.effects.attribute(this, name)) {
+        if let ("name", Some(Some(written))) = (&**name, cx.trace.effects.attribute(this, name)) {
             return Ok(Some(written));
         }
         if self.is_replaced(cx, name)? || self.has_own_reads(cx)? {
             return object_model::get_attr(cx, this, name);
         }
-        let value = self.value(cx);
+        let value = self.value(&cx.trace);
         match cx.runtime.ask_backend(|backend| backend.tensor_attribute(cx.py, name, &self.meta, &value))? {
             TensorAttribute::Known(value) => {
                 let value = value.into_bound(cx.py);
                 cx.wrap_fresh(&value).map(Some)
             }
-            TensorAttribute::Method if self.hides(cx, name)? => object_model::generic_get_attr(cx, this, name),
+            TensorAttribute::Method if self.hides(&cx.trace, name)? => object_model::generic_get_attr(cx, this, name),
             TensorAttribute::Becoming if self.is_computed() => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, MethodEffect::ReplaceReceiver))))
+                Ok(Some(cx.trace.produce(TensorMethodVariable::new(name, this, MethodEffect::ReplaceReceiver))))
             }
             TensorAttribute::Method | TensorAttribute::Becoming => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, MethodEffect::RecordStatement))))
+                Ok(Some(cx.trace.produce(TensorMethodVariable::new(name, this, MethodEffect::RecordStatement))))
             }
             TensorAttribute::Copy { by, unless } => {
                 let effect = if self.copies_plainly(cx, this, unless)? {
@@ -44,19 +44,19 @@ impl TensorVariable {
                 } else {
                     MethodEffect::BreakGraph(format!("Tensor.{name} of a parameter, or of a tensor that was changed"))
                 };
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, effect))))
+                Ok(Some(cx.trace.produce(TensorMethodVariable::new(name, this, effect))))
             }
             TensorAttribute::InPlace(returns) => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, MethodEffect::ChangeInPlace(returns)))))
+                Ok(Some(cx.trace.produce(TensorMethodVariable::new(name, this, MethodEffect::ChangeInPlace(returns)))))
             }
             TensorAttribute::Operation => {
                 let getattr = cpython::builtin(cx.py, "getattr")?;
-                let attribute = cx.string(name);
+                let attribute = cx.trace.string(name);
                 cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute]))
                     .map(Some)
             }
             // The text of a parameter is there before the graph runs, and a change of its numbers does not affect it.
-            TensorAttribute::Text { .. } if self.is_written_parameter(cx) => {
+            TensorAttribute::Text { .. } if self.is_written_parameter(&cx.trace) => {
                 self.beside_the_value(cx, this, name).map(Some)
             }
             TensorAttribute::Text { why, prepare } => TensorText::of(cx, this, name, why, prepare).map(Some),
@@ -68,9 +68,9 @@ impl TensorVariable {
             }
             TensorAttribute::OpenSizes(why) => Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, why))),
             // Only a call of the method needs the tensor, so the break is left to the call.
-            TensorAttribute::Break(why) if self.has_method(cx, name)? => {
+            TensorAttribute::Break(why) if self.has_method(&cx.trace, name)? => {
                 let effect = self.answer(cx, name)?.map_or(MethodEffect::BreakGraph(why), MethodEffect::KnownResult);
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, effect))))
+                Ok(Some(cx.trace.produce(TensorMethodVariable::new(name, this, effect))))
             }
             TensorAttribute::Follow => object_model::generic_get_attr(cx, this, name),
             TensorAttribute::Outside { .. } if self.object().is_some() => {
@@ -124,14 +124,14 @@ impl TensorVariable {
                 return Ok(());
             }
             (WrittenAttribute::OfOutside { if_true }, Some(_)) if self.takes_outside(cx, this, if_true)? => {
-                cx.effects.set_attribute(this, name, value);
+                cx.trace.effects.set_attribute(this, name, value);
                 return Ok(());
             }
-            (WrittenAttribute::OfOneObject, Some(_)) if self.is_one(cx) => {
-                cx.effects.set_attribute(this, name, value);
+            (WrittenAttribute::OfOneObject, Some(_)) if self.is_one(&cx.trace) => {
+                cx.trace.effects.set_attribute(this, name, value);
                 return Ok(());
             }
-            _ if self.is_settable(cx, name)? => return object_model::set_attr(cx, this, name, value),
+            _ if self.is_settable(&cx.trace, name)? => return object_model::set_attr(cx, this, name, value),
             _ => {}
         }
         Err(Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of a tensor")))
@@ -146,21 +146,21 @@ impl TensorVariable {
     /// Returns the size of an axis, which may be an open number.
     pub(super) fn size(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, axis: usize) -> Flow<VarId> {
         if let Some(size) = self.meta.shape[axis] {
-            return cx.integer(size);
+            return cx.trace.integer(size);
         }
         let tensor = self.as_it_is(cx, this);
-        Ok(cx.open_size(tensor, axis))
+        Ok(cx.trace.open_size(tensor, axis))
     }
 
     /// Returns the number of elements, where some sizes are open.
     fn elements(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, ty: Py<PyAny>) -> Flow<VarId> {
         let tensor = self.as_it_is(cx, this);
-        let mut product = cx.integer(self.meta.shape.iter().flatten().product())?;
+        let mut product = cx.trace.integer(self.meta.shape.iter().flatten().product())?;
         for (axis, _) in self.meta.shape.iter().enumerate().filter(|(_, size)| size.is_none()) {
-            let size = cx.open_size(tensor, axis);
+            let size = cx.trace.open_size(tensor, axis);
             product = cx.binary(BinaryOp::Multiply, product, size)?;
         }
-        Ok(cx.open_elements(tensor, name, product, ty))
+        Ok(cx.trace.open_elements(tensor, name, product, ty))
     }
 
     /// Returns a variable of the tensor's current value, which a later change in place, even of the shape, does not
@@ -169,7 +169,7 @@ impl TensorVariable {
         match &self.source {
             TensorSource::External(_) => this,
             TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => {
-                cx.produce(Rc::new(TensorVariable::computed(*symbol, self.meta.clone())))
+                cx.trace.produce(Rc::new(TensorVariable::computed(*symbol, self.meta.clone())))
             }
         }
     }
@@ -178,12 +178,12 @@ impl TensorVariable {
     /// place.
     fn beside_the_value(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
         match &self.source {
-            TensorSource::Written(_, object) if !cx.effects.is_written(this) => {
+            TensorSource::Written(_, object) if !cx.trace.effects.is_written(this) => {
                 let value = object.bind(cx.py).getattr(&**name)?;
-                let of = cx.vars.tracker(this);
-                let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
-                cx.guards.require(tracker);
-                Ok(cx.wrap(&value, tracker))
+                let of = cx.trace.vars.tracker(this);
+                let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+                cx.trace.guards.require(tracker);
+                Ok(cx.trace.wrap(&value, tracker))
             }
             _ => {
                 let text = format!("attribute '{name}' of a tensor that was changed");
@@ -193,9 +193,9 @@ impl TensorVariable {
     }
 
     /// True for a parameter from outside that was changed in place.
-    fn is_written_parameter(&self, cx: &OpcodeExecutor<'_>) -> bool {
+    fn is_written_parameter(&self, trace: &Trace<'_>) -> bool {
         match &self.source {
-            TensorSource::Written(_, object) => cx.runtime.backend.is_parameter(object.bind(cx.py)),
+            TensorSource::Written(_, object) => trace.runtime.backend.is_parameter(object.bind(trace.py)),
             TensorSource::External(_) | TensorSource::Computed(_) => false,
         }
     }
@@ -220,9 +220,9 @@ impl TensorVariable {
     /// Returns the result of a method that is known before the graph runs.
     pub(super) fn answer(&self, cx: &mut OpcodeExecutor<'_>, method: &str) -> Flow<Option<Py<PyAny>>> {
         let Some(symbol) = self.symbol() else { return Ok(None) };
-        let answer = cx.graph.answer(symbol, method)?;
+        let answer = cx.trace.graph.answer(symbol, method)?;
         if answer.is_some() {
-            refuse_listed(cx, &self.python_type(cx), method)?;
+            refuse_listed(cx, &self.python_type(&cx.trace), method)?;
         }
         Ok(answer)
     }
@@ -243,14 +243,14 @@ impl TensorVariable {
         match &self.source {
             TensorSource::Computed(_) if !flows => {
                 let stopped = self.call_method(cx, this, stopped_by, &[])?;
-                let payload = cx.vars.get(stopped);
-                cx.vars.set(this, payload);
+                let payload = cx.trace.vars.get(stopped);
+                cx.trace.vars.set(this, payload);
             }
             TensorSource::External(object) => {
                 let source = TensorSource::External(object.clone_ref(cx.py));
                 let meta = TensorMeta { gradient: self.meta.gradient.with(flows), ..self.meta.clone() };
-                cx.effects.set_attribute(this, name, Some(value));
-                cx.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true }));
+                cx.trace.effects.set_attribute(this, name, Some(value));
+                cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true }));
             }
             TensorSource::Computed(_) | TensorSource::Written(..) => return Ok(false),
         }
@@ -258,19 +258,19 @@ impl TensorVariable {
     }
 
     /// True if the program has set an attribute on the tensor that hides a method.
-    fn hides(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
+    fn hides(&self, trace: &Trace<'_>, name: &str) -> Flow<bool> {
         let TensorSource::External(object) = &self.source else { return Ok(false) };
-        Ok(cpython::instance_dict(object.bind(cx.py)).map_or(Ok(false), |own| own.contains(name))?)
+        Ok(cpython::instance_dict(object.bind(trace.py)).map_or(Ok(false), |own| own.contains(name))?)
     }
 
     /// True if writing the attribute runs a property written in Python, or adds an entry to the dict of a tensor that
     /// still exists as an object of its own when the graph has run.
-    fn is_settable(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
-        let ty = self.python_type(cx);
+    fn is_settable(&self, trace: &Trace<'_>, name: &str) -> Flow<bool> {
+        let ty = self.python_type(trace);
         let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
-        let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
+        let found = cpython::type_lookup(ty, &PyString::intern(trace.py, name));
         let is_property = found.as_ref().is_some_and(|found| cpython::builtin_type_name(found) == "property");
-        Ok(is_property || found.is_none() && self.is_one(cx))
+        Ok(is_property || found.is_none() && self.is_one(trace))
     }
 
     /// True if the tensor is one from outside, and its attribute `if_true` is true. Parameters have it all.
@@ -286,19 +286,19 @@ impl TensorVariable {
     }
 
     /// True if the tensor exists when the graph has run, as an object of its own.
-    fn is_one(&self, cx: &OpcodeExecutor<'_>) -> bool {
+    fn is_one(&self, trace: &Trace<'_>) -> bool {
         match self.source {
             TensorSource::External(_) => true,
-            TensorSource::Computed(symbol) => cx.graph.is_first(symbol),
+            TensorSource::Computed(symbol) => trace.graph.is_first(symbol),
             TensorSource::Written(..) => false,
         }
     }
 
     /// True if the attribute is a method of the tensor type.
-    fn has_method(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
-        let ty = self.python_type(cx);
+    fn has_method(&self, trace: &Trace<'_>, name: &str) -> Flow<bool> {
+        let ty = self.python_type(trace);
         let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
-        let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
+        let found = cpython::type_lookup(ty, &PyString::intern(trace.py, name));
         Ok(found.is_some_and(|found| matches!(&*cpython::builtin_type_name(&found), "function" | "method_descriptor")))
     }
 }

@@ -7,7 +7,7 @@ use pyo3::types::{PyFunction, PyString};
 use sot_core::backend::{CallKind, LayoutEffect, Returns};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::guard::Test;
 use sot_core::variable::{VarId, Variable};
 
@@ -46,7 +46,7 @@ impl TensorMethodVariable {
 
     /// Inlines the Python method of that name in the tensor's class.
     fn follow(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-        let ty = cx.see(self.receiver)?.python_type(cx);
+        let ty = cx.see(self.receiver)?.python_type(&cx.trace);
         let found = cpython::type_lookup(ty.cast().map_err(PyErr::from)?, &PyString::intern(cx.py, &self.name));
         let is_function = found.is_some_and(|found| found.is_instance_of::<PyFunction>());
         let method = if is_function { object_model::generic_get_attr(cx, self.receiver, &self.name)? } else { None };
@@ -59,18 +59,18 @@ impl TensorMethodVariable {
     /// Returns the result of a method that depends on the memory layout of a tensor from outside, and guards the
     /// layout. `None` if the method is not of that kind.
     fn by_layout(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-        let Some(tensor) = cx.vars.as_kind::<TensorVariable>(self.receiver) else { return Ok(None) };
+        let Some(tensor) = cx.trace.vars.as_kind::<TensorVariable>(self.receiver) else { return Ok(None) };
         let (object, written) = match &tensor.source {
             TensorSource::External(object) => (object.bind(cx.py).clone(), false),
             TensorSource::Written(_, object) => (object.bind(cx.py).clone(), true),
             TensorSource::Computed(_) => return Ok(None),
         };
-        let tracker = cx.vars.tracker(self.receiver);
+        let tracker = cx.trace.vars.tracker(self.receiver);
         let Some(found) = cx.runtime.backend.eager_tensors().layout_policy(&object, &self.name)? else {
             return Ok(None);
         };
         let effect = match found.effect {
-            LayoutEffect::Known(_) | LayoutEffect::Itself if written || !cx.trackers.is_sourced(tracker) => {
+            LayoutEffect::Known(_) | LayoutEffect::Itself if written || !cx.trace.trackers.is_sourced(tracker) => {
                 LayoutEffect::Changes(format!("Tensor.{} of a tensor that was changed in place", self.name))
             }
             effect => effect,
@@ -78,11 +78,11 @@ impl TensorMethodVariable {
         match effect {
             LayoutEffect::Changes(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
             LayoutEffect::Known(answer) => {
-                cx.guards.add(tracker, Test::Object(found.test));
+                cx.trace.guards.add(tracker, Test::Object(found.test));
                 cx.wrap_fresh(answer.bind(cx.py)).map(Some)
             }
             LayoutEffect::Itself => {
-                cx.guards.add(tracker, Test::Object(found.test));
+                cx.trace.guards.add(tracker, Test::Object(found.test));
                 Ok(Some(self.receiver))
             }
         }
@@ -94,13 +94,13 @@ impl Variable for TensorMethodVariable {
         "tensor_method"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let method = cpython::import(cx.py, "types").and_then(|types| types.getattr("MethodType"));
-        method.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let method = cpython::import(trace.py, "types").and_then(|types| types.getattr("MethodType"));
+        method.unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("TensorMethodVariable({}, {})", self.name, cx.text(self.receiver))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("TensorMethodVariable({}, {})", self.name, trace.text(self.receiver))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -108,7 +108,7 @@ impl Variable for TensorMethodVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
-        let ty = cx.see(self.receiver)?.python_type(cx);
+        let ty = cx.see(self.receiver)?.python_type(&cx.trace);
         if let Some(result) = call_registered(cx, &ty, &self.name, &args.with_receiver(self.receiver))? {
             return Ok(result);
         }
@@ -127,8 +127,8 @@ impl Variable for TensorMethodVariable {
             MethodEffect::ReplaceReceiver => {
                 let made = cx.call_graph(CallKind::Method, &callee, &self.name, &args)?;
                 if made != self.receiver {
-                    let payload = cx.vars.get(made);
-                    cx.vars.set(self.receiver, payload);
+                    let payload = cx.trace.vars.get(made);
+                    cx.trace.vars.set(self.receiver, payload);
                 }
                 Ok(self.receiver)
             }
@@ -144,7 +144,7 @@ impl Variable for TensorMethodVariable {
             }
             MethodEffect::ChangeInPlace(returns) => {
                 let changed = cx.call_in_place(&callee, &self.name, &args)?;
-                Ok(if *returns == Returns::It { changed } else { cx.none() })
+                Ok(if *returns == Returns::It { changed } else { cx.trace.none() })
             }
             MethodEffect::KnownResult(answer) if args.positional.len() == 1 && args.keywords.is_empty() => {
                 let answer = answer.bind(cx.py).clone();

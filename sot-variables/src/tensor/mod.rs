@@ -16,7 +16,9 @@ use pyo3::types::PyString;
 use sot_core::backend::{CallKind, Returns, TensorAttribute, TensorMeta};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CallArgs, ChangingScalar, CompareOp, Name, OpcodeExecutor, UnaryOp};
+use sot_core::executor::{
+    object_model, BinaryOp, CallArgs, ChangingScalar, CompareOp, Name, OpcodeExecutor, Trace, UnaryOp,
+};
 use sot_core::graph::SymbolId;
 use sot_core::guard::Test;
 use sot_core::runtime::Runtime;
@@ -90,10 +92,10 @@ impl TensorVariable {
     }
 
     /// Returns the tensor itself, or its value in the graph.
-    fn value<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+    fn value<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         match &self.source {
-            TensorSource::External(object) => object.bind(cx.py).clone(),
-            TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => cx.graph.value(*symbol),
+            TensorSource::External(object) => object.bind(trace.py).clone(),
+            TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => trace.graph.value(*symbol),
         }
     }
 
@@ -115,9 +117,9 @@ impl TensorVariable {
     /// True if the program has replaced an attribute or special method in the type of tensors. Guards the current
     /// one.
     fn is_replaced(&self, cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
-        let ty = self.python_type(cx);
+        let ty = self.python_type(&cx.trace);
         // The type is part of the tensor's own guards.
-        let of = cx.trackers.constant(ty.clone().unbind());
+        let of = cx.trace.trackers.constant(ty.clone().unbind());
         let Some((held, tracker)) = object_model::lookup_in_type(cx, &ty, of, &name.into())? else { return Ok(false) };
         object_model::guard_identity(cx, &held, tracker);
         Ok(cx.runtime.backend.own_code().is_replaced(&held))
@@ -125,21 +127,21 @@ impl TensorVariable {
 
     /// True if the type of tensors has a `__getattribute__` written in Python. Otherwise guards that this stays so.
     fn has_own_reads(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
-        let ty = self.python_type(cx);
+        let ty = self.python_type(&cx.trace);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
         if !cpython::uses_generic_getattr(ty) {
             return Ok(true);
         }
-        let of = cx.trackers.constant(ty.clone().into_any().unbind());
+        let of = cx.trace.trackers.constant(ty.clone().into_any().unbind());
         if cpython::is_heap_type(ty) {
-            cx.guards.add(of, Test::PlainReads);
+            cx.trace.guards.add(of, Test::PlainReads);
         }
         Ok(false)
     }
 
     fn call_method(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
         let args = CallArgs::positional(std::iter::once(this).chain(args.iter().copied()).collect());
-        if let Some(result) = call_registered(cx, &self.python_type(cx), name, &args)? {
+        if let Some(result) = call_registered(cx, &self.python_type(&cx.trace), name, &args)? {
             return Ok(result);
         }
         let callee = PyString::intern(cx.py, name).into_any();
@@ -149,28 +151,28 @@ impl TensorVariable {
     /// Returns the other operand of an operator method. A scalar of another library is replaced by the number that
     /// the backend takes it for.
     fn operand(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<VarId> {
-        if self.takes_as_number(cx, name, other)? == Some(true) {
-            let scalar = cx.vars.get(other).python_type(cx);
+        if self.takes_as_number(&cx.trace, name, other)? == Some(true) {
+            let scalar = cx.trace.vars.get(other).python_type(&cx.trace);
             let item = scalar.getattr(intern!(cx.py, "item"))?;
-            return Ok(cx.number_of_scalar(&item, other)?.unwrap_or(other));
+            return Ok(cx.trace.number_of_scalar(&item, other)?.unwrap_or(other));
         }
-        let Some(object) = cx.vars.get(other).object().map(|object| object.bind(cx.py).clone()) else {
+        let Some(object) = cx.trace.vars.get(other).object().map(|object| object.bind(cx.py).clone()) else {
             return Ok(other);
         };
         let Some(number) = cx.runtime.backend.constants().number_for(&self.meta, name, &object) else {
             return Ok(other);
         };
         cx.see(other)?;
-        Ok(cx.constant(number))
+        Ok(cx.trace.constant(number))
     }
 
     /// For a scalar that differs from call to call: true if the operator takes it as the Python number of its method
     /// `item`, and false if it takes it as it is. `None` for other operands.
-    fn takes_as_number(&self, cx: &OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<Option<bool>> {
-        let Some(scalar) = cx.vars.as_kind::<ChangingScalar>(other) else { return Ok(None) };
-        let scalar = scalar.value.bind(cx.py);
-        let number = cx.runtime.backend.constants().number_for(&self.meta, name, scalar);
-        Ok(number.map(|number| cpython::is_number(number.bind(cx.py))))
+    fn takes_as_number(&self, trace: &Trace<'_>, name: &str, other: VarId) -> Flow<Option<bool>> {
+        let Some(scalar) = trace.vars.as_kind::<ChangingScalar>(other) else { return Ok(None) };
+        let scalar = scalar.value.bind(trace.py);
+        let number = trace.runtime.backend.constants().number_for(&self.meta, name, scalar);
+        Ok(number.map(|number| cpython::is_number(number.bind(trace.py))))
     }
 
     /// What a comparison with `None` gives, if that is the same for every tensor.
@@ -181,16 +183,16 @@ impl TensorVariable {
             return Ok(None);
         }
         let Some(equal) = cx.runtime.backend.constants().equals_none() else { return Ok(None) };
-        refuse_listed(cx, &self.python_type(cx), op.method())?;
-        Ok(Some(cx.boolean(equal == (op == CompareOp::Equal))))
+        refuse_listed(cx, &self.python_type(&cx.trace), op.method())?;
+        Ok(Some(cx.trace.boolean(equal == (op == CompareOp::Equal))))
     }
 
     /// True if the type of tensors has the operator method, and may accept the other operand.
     fn knows(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<bool> {
-        let ty = self.python_type(cx);
+        let ty = self.python_type(&cx.trace);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
         let known = cpython::type_lookup(ty, &PyString::intern(cx.py, name)).is_some();
-        if cx.is_open_operand(other) || self.takes_as_number(cx, name, other)?.is_some() {
+        if cx.is_open_operand(other) || self.takes_as_number(&cx.trace, name, other)?.is_some() {
             return Ok(known);
         }
         let other = subclass::storage_of(cx, other)?.unwrap_or(other);
@@ -225,22 +227,22 @@ impl Variable for TensorVariable {
         Form::Tensor
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         match &self.source {
             TensorSource::External(object) | TensorSource::Written(_, object) => {
-                object.bind(cx.py).get_type().into_any()
+                object.bind(trace.py).get_type().into_any()
             }
             TensorSource::Computed(_) => {
-                cx.runtime.backend.tensor_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+                trace.runtime.backend.tensor_type(trace.py).unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
             }
         }
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, trace: &Trace<'_>) -> String {
         match &self.source {
             TensorSource::External(_) => format!("TensorVariable({})", self.meta),
             TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => {
-                format!("TensorVariable({}) {}", self.meta, cx.graph.name(*symbol))
+                format!("TensorVariable({}) {}", self.meta, trace.graph.name(*symbol))
             }
         }
     }
@@ -263,15 +265,15 @@ impl Variable for TensorVariable {
         if let TensorSource::External(object) = &self.source {
             let (object, least) = (object.bind(cx.py), cx.least_open_size());
             let test = cx.runtime.ask_backend(|backend| backend.tensor_test(object, &self.meta, least))?;
-            cx.guards.add(cx.vars.tracker(this), Test::Object(test));
+            cx.trace.guards.add(cx.trace.vars.tracker(this), Test::Object(test));
         }
         Ok(())
     }
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
         let symbol = self.graph_symbol(cx, this)?;
-        let text = cx.graph.name(symbol).to_owned();
-        Ok(GraphArgument { value: cx.graph.value(symbol).unbind(), text, holds_tensor: true })
+        let text = cx.trace.graph.name(symbol).to_owned();
+        Ok(GraphArgument { value: cx.trace.graph.value(symbol).unbind(), text, holds_tensor: true })
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
@@ -294,7 +296,7 @@ impl Variable for TensorVariable {
         if self.is_replaced(cx, "__setitem__")? {
             return object_model::call_special(cx, this, "__setitem__", &[key, value]).map(drop);
         }
-        refuse_listed(cx, &self.python_type(cx), "__setitem__")?;
+        refuse_listed(cx, &self.python_type(&cx.trace), "__setitem__")?;
         let key = self.operand(cx, "__setitem__", key)?;
         let callee = PyString::intern(cx.py, "__setitem__").into_any();
         cx.call_in_place(&callee, "__setitem__", &CallArgs::positional(vec![this, key, value])).map(drop)
@@ -309,7 +311,7 @@ impl Variable for TensorVariable {
             return object_model::len(cx, this);
         }
         match self.meta.shape.first() {
-            Some(Some(n)) => cx.integer(*n),
+            Some(Some(n)) => cx.trace.integer(*n),
             Some(None) if cx.has_open_sizes() => self.size(cx, this, 0),
             _ => Err(Unwind::break_graph(ReasonId::TensorValue, "the length of a tensor is not known while tracing")),
         }
@@ -321,7 +323,7 @@ impl Variable for TensorVariable {
             return Err(cx.settle_sizes(unknown));
         };
         let items = (0..n).map(|index| {
-            let index = cx.integer(index)?;
+            let index = cx.trace.integer(index)?;
             self.get_item(cx, this, index)
         });
         items.collect::<Flow<Vec<_>>>().map(Some)
@@ -332,7 +334,7 @@ impl Variable for TensorVariable {
             return object_model::iter(cx, this);
         }
         let items = self.items(cx, this)?.unwrap_or_default();
-        let items = cx.tuple(items);
+        let items = cx.trace.tuple(items);
         cx.iter(items)
     }
 
@@ -341,7 +343,7 @@ impl Variable for TensorVariable {
             return Ok(None);
         }
         let method = |answer| TensorMethodVariable::new(&name.into(), this, MethodEffect::KnownResult(answer));
-        Ok(self.answer(cx, name)?.map(|answer| cx.produce(method(answer))))
+        Ok(self.answer(cx, name)?.map(|answer| cx.trace.produce(method(answer))))
     }
 
     fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
@@ -375,7 +377,7 @@ impl Variable for TensorVariable {
         }
         let other = self.operand(cx, name, other)?;
         if !self.knows(cx, name, other)? {
-            let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));
+            let text = format!("'{}' between a tensor and {}", op.symbol(), cx.trace.text(other));
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
         self.call_method(cx, this, name, &[other]).map(Some)
@@ -388,7 +390,7 @@ impl Variable for TensorVariable {
         let other = self.operand(cx, &op.inplace(), other)?;
         if self.knows(cx, &op.inplace(), other)? {
             let name = op.inplace();
-            let value = self.value(cx);
+            let value = self.value(&cx.trace);
             let means = cx.runtime.ask_backend(|backend| backend.tensor_attribute(cx.py, &name, &self.meta, &value))?;
             if matches!(means, TensorAttribute::InPlace(Returns::It)) {
                 let callee = PyString::intern(cx.py, &name).into_any();
@@ -418,7 +420,7 @@ impl Variable for TensorVariable {
             }
         }
         if !self.knows(cx, op.method(), other)? {
-            let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));
+            let text = format!("'{}' between a tensor and {}", op.symbol(), cx.trace.text(other));
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
         self.call_method(cx, this, op.method(), &[other]).map(Some)

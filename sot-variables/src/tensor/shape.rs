@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyInt, PyList, PySlice, PyType};
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::guard::Test;
 use sot_core::side_effects::Effect;
 use sot_core::variable::{Argument, Rebuild};
@@ -50,23 +50,23 @@ impl ShapeVariable {
     /// Makes a shape of type `ty`; a list if `ty` is `list`.
     pub fn make(cx: &mut OpcodeExecutor<'_>, ty: Py<PyAny>, items: Vec<VarId>) -> VarId {
         if ty.bind(cx.py).is(cx.py.get_type::<PyList>()) {
-            return cx.list(items);
+            return cx.trace.list(items);
         }
-        cx.produce(Rc::new(ShapeVariable { ty, items, is_found: false }))
+        cx.trace.produce(Rc::new(ShapeVariable { ty, items, is_found: false }))
     }
 
     /// Returns the variable of a real object, all of whose sizes are known.
     pub fn of(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, is_found: bool) -> Flow<Rc<dyn Variable>> {
         let numbers = object.cast::<PyList>().map_err(PyErr::from)?.as_sequence().to_list()?;
-        let items = numbers.iter().map(|number| cx.constant(number.unbind())).collect();
+        let items = numbers.iter().map(|number| cx.trace.constant(number.unbind())).collect();
         Ok(Rc::new(ShapeVariable { ty: object.get_type().into_any().unbind(), items, is_found }))
     }
 
     /// Returns a new object that equals the shape; `None` if a size is open.
-    fn known<'py>(&self, cx: &OpcodeExecutor<'py>) -> Option<Bound<'py, PyAny>> {
+    fn known<'py>(&self, trace: &Trace<'py>) -> Option<Bound<'py, PyAny>> {
         let numbers: Option<Vec<_>> =
-            self.items.iter().map(|item| Some(cx.vars.get(*item).constant()?.bind(cx.py).clone())).collect();
-        self.ty.bind(cx.py).call1((numbers?,)).ok()
+            self.items.iter().map(|item| Some(trace.vars.get(*item).constant()?.bind(trace.py).clone())).collect();
+        self.ty.bind(trace.py).call1((numbers?,)).ok()
     }
 
     /// Makes another attempt with known sizes, for an operation that open sizes do not support; breaks the graph if
@@ -86,7 +86,7 @@ impl ShapeVariable {
         let Some(shape) = cx.see_as::<ShapeVariable>(this)?.filter(|shape| !shape.is_found) else {
             return refuse("writing into a shape that was made outside the graph");
         };
-        let sizes = cx.list(shape.items.clone());
+        let sizes = cx.trace.list(shape.items.clone());
         let done = work(cx, sizes);
         if !matches!(done, Ok(_) | Err(Unwind::Raise(_))) {
             return done;
@@ -97,8 +97,8 @@ impl ShapeVariable {
         }
         if items != shape.items {
             let ty = shape.ty.clone_ref(cx.py);
-            cx.vars.set(this, Rc::new(ShapeVariable { ty, items, is_found: false }));
-            cx.effects.record(Effect::Contents { container: this });
+            cx.trace.vars.set(this, Rc::new(ShapeVariable { ty, items, is_found: false }));
+            cx.trace.effects.record(Effect::Contents { container: this });
         }
         done
     }
@@ -112,17 +112,17 @@ impl ShapeVariable {
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
-        let Some(value) = self.known(cx) else { return Ok(None) };
+        let Some(value) = self.known(&cx.trace) else { return Ok(None) };
         if let Some(other) = cx.materialize(other)? {
             let result = cx.fold(|_| if reflected { op.apply(&other, &value) } else { op.apply(&value, &other) })?;
             return Ok(Some(result));
         }
         // A list with items that are not sizes: the result is that of the list operator.
         let Some(list) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
-        if list.items.iter().all(|item| cx.is_open_argument(*item) || cx.vars.get(*item).constant().is_some()) {
+        if list.items.iter().all(|item| cx.is_open_argument(*item) || cx.trace.vars.get(*item).constant().is_some()) {
             return Ok(None);
         }
-        let items = cx.list(self.items.clone());
+        let items = cx.trace.list(self.items.clone());
         let result = if reflected { cx.binary(op, other, items) } else { cx.binary(op, items, other) };
         result.map(Some)
     }
@@ -140,7 +140,7 @@ impl ShapeVariable {
 /// True if the item is a size: an `int` or an open size.
 fn is_size(cx: &OpcodeExecutor<'_>, item: VarId) -> bool {
     let is_number = |value: &Py<PyAny>| value.bind(cx.py).is_exact_instance_of::<PyInt>();
-    cx.is_open_argument(item) || cx.vars.get(item).constant().is_some_and(is_number)
+    cx.is_open_argument(item) || cx.trace.vars.get(item).constant().is_some_and(is_number)
 }
 
 /// Calls a method of `list` that writes to a shape, or `__reversed__`. `None` for any other method or receiver.
@@ -175,24 +175,24 @@ impl Variable for ShapeVariable {
         "shape"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.ty.bind(cx.py).clone()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(trace.py).clone()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        let items: Vec<String> = self.items.iter().map(|&item| cx.text(item)).collect();
+    fn text(&self, trace: &Trace<'_>) -> String {
+        let items: Vec<String> = self.items.iter().map(|&item| trace.text(item)).collect();
         format!("ShapeVariable({})", items.join(", "))
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        if let Some(value) = self.known(cx).filter(|_| self.is_found) {
-            cx.guards.add(cx.vars.tracker(this), Test::Equals(value.unbind()));
+        if let Some(value) = self.known(&cx.trace).filter(|_| self.is_found) {
+            cx.trace.guards.add(cx.trace.vars.tracker(this), Test::Equals(value.unbind()));
         }
         Ok(())
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        self.known(cx).map(Bound::unbind)
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        self.known(trace).map(Bound::unbind)
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -223,13 +223,13 @@ impl Variable for ShapeVariable {
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        let known = self.known(cx).is_some();
+        let known = self.known(&cx.trace).is_some();
         match &**name {
             "__class__" => object_model::get_attr(cx, this, name),
             name_of if WRITING.iter().any(|(writing, _)| *writing == name_of) => object_model::get_attr(cx, this, name),
             "numel" if known => object_model::get_attr(cx, this, name),
             reading if known && READING.contains(&reading) => {
-                let numbers = cx.list(self.items.clone());
+                let numbers = cx.trace.list(self.items.clone());
                 cx.find_attr(numbers, name)
             }
             _ if known => Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("'{name}' of a shape"))),
@@ -238,7 +238,7 @@ impl Variable for ShapeVariable {
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
-        let known = self.known(cx);
+        let known = self.known(&cx.trace);
         let Some(key) = cx.materialize(key)? else {
             if known.is_none() {
                 return self.needs_sizes(cx, "an unknown index into");
@@ -280,7 +280,7 @@ impl Variable for ShapeVariable {
     }
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        cx.integer(self.items.len() as i64)
+        cx.trace.integer(self.items.len() as i64)
     }
 
     fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
@@ -303,9 +303,9 @@ impl Variable for ShapeVariable {
             return Ok(Some(result));
         }
         let Some(others) = Self::sizes_of(cx, other)? else {
-            return if self.known(cx).is_some() { Ok(None) } else { self.needs_sizes(cx, "an operator of") };
+            return if self.known(&cx.trace).is_some() { Ok(None) } else { self.needs_sizes(cx, "an operator of") };
         };
-        let open = |item: &VarId| cx.is_open_argument(*item) || cx.vars.get(*item).constant().is_some();
+        let open = |item: &VarId| cx.is_open_argument(*item) || cx.trace.vars.get(*item).constant().is_some();
         if op != BinaryOp::Add || !others.iter().all(open) {
             return self.needs_sizes(cx, "an operator of");
         }
@@ -328,14 +328,14 @@ impl Variable for ShapeVariable {
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
-        if let Some(value) = self.known(cx) {
+        if let Some(value) = self.known(&cx.trace) {
             if let Some(other) = cx.materialize(other)? {
                 let compared = |py| Ok(PyBool::new(py, op.apply(&value, &other)?.is_truthy()?).to_owned().into_any());
                 return cx.fold(compared).map(Some);
             }
         }
         let Some(others) = Self::sizes_of(cx, other)? else {
-            return if self.known(cx).is_some() { Ok(None) } else { self.needs_sizes(cx, "comparing") };
+            return if self.known(&cx.trace).is_some() { Ok(None) } else { self.needs_sizes(cx, "comparing") };
         };
         sequence::compare_sized(cx, op, &self.items, &others).map(Some)
     }

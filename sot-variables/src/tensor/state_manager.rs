@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use sot_core::backend::StateTest;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::tracker;
 use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
@@ -50,7 +50,7 @@ impl StateManagerVariable {
             Ok(manager) => manager.unbind(),
             Err(error) => return Err(cx.raise(error)),
         };
-        Ok(cx.produce(Rc::new(StateManagerVariable {
+        Ok(cx.trace.produce(Rc::new(StateManagerVariable {
             made_by,
             args: args.clone(),
             manager,
@@ -60,7 +60,7 @@ impl StateManagerVariable {
 
     fn set(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, state: ManagerState) {
         let (made_by, args, manager) = (self.made_by, self.args.clone(), self.manager.clone_ref(cx.py));
-        cx.vars.set(this, Rc::new(StateManagerVariable { made_by, args, manager, state }));
+        cx.trace.vars.set(this, Rc::new(StateManagerVariable { made_by, args, manager, state }));
     }
 }
 
@@ -69,12 +69,12 @@ impl Variable for StateManagerVariable {
         "state_manager"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.manager.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.manager.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("StateManagerVariable({})", cx.text(self.made_by))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("StateManagerVariable({})", trace.text(self.made_by))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -88,7 +88,7 @@ impl Variable for StateManagerVariable {
             "__exit__" => false,
             _ => return Ok(None),
         };
-        Ok(Some(cx.produce(Rc::new(ManagerMethodVariable { manager: this, enters }))))
+        Ok(Some(cx.trace.produce(Rc::new(ManagerMethodVariable { manager: this, enters }))))
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
@@ -127,13 +127,13 @@ impl Variable for ManagerMethodVariable {
         "state_manager_method"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let method = cpython::import(cx.py, "types").and_then(|types| types.getattr("MethodType"));
-        method.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let method = cpython::import(trace.py, "types").and_then(|types| types.getattr("MethodType"));
+        method.unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ManagerMethodVariable({}, {})", self.name(), cx.text(self.manager))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("ManagerMethodVariable({}, {})", self.name(), trace.text(self.manager))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -141,7 +141,7 @@ impl Variable for ManagerMethodVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, _: &CallArgs) -> Flow<VarId> {
-        let Some(manager) = cx.vars.as_kind::<StateManagerVariable>(self.manager) else {
+        let Some(manager) = cx.trace.vars.as_kind::<StateManagerVariable>(self.manager) else {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedCall,
                 "a method of a context manager whose variable has been replaced",
@@ -157,7 +157,7 @@ impl Variable for ManagerMethodVariable {
             (ManagerState::Entered(before), false) => {
                 cx.leave_state(&**before, this)?;
                 manager.set(cx, self.manager, ManagerState::Exited);
-                Ok(cx.boolean(false))
+                Ok(cx.trace.boolean(false))
             }
             _ => Err(Unwind::break_graph(
                 ReasonId::UnsupportedCall,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{BinaryOp, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::side_effects::Effect;
 use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
@@ -28,8 +28,8 @@ impl TensorText {
     /// calls `prepare` with the tensor.
     pub fn of(cx: &mut OpcodeExecutor<'_>, tensor: VarId, name: &Name, why: String, prepare: Py<PyAny>) -> Flow<VarId> {
         let callable = cx.wrap_fresh(prepare.bind(cx.py))?;
-        cx.effects.record(Effect::Call { callable, args: vec![tensor], keywords: Vec::new() });
-        Ok(cx.produce(Rc::new(TensorText { tensor, name: Rc::clone(name), why, prepare })))
+        cx.trace.effects.record(Effect::Call { callable, args: vec![tensor], keywords: Vec::new() });
+        Ok(cx.trace.produce(Rc::new(TensorText { tensor, name: Rc::clone(name), why, prepare })))
     }
 
     fn needed(&self) -> Unwind {
@@ -42,11 +42,11 @@ impl Variable for TensorText {
         "tensor_text"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PyString>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<PyString>().into_any()
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("TensorText({})", self.name)
     }
 

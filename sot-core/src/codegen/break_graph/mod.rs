@@ -58,11 +58,11 @@ fn catcher(frame: &Checkpoint) -> Option<usize> {
 impl<'py> CodeGen<'_, 'py> {
     /// Writes code that runs the graph, then the breaking instruction, and continues in a resume function.
     pub fn compile_break(mut self, end: BreakTrace<'_, 'py>) -> Flow<NewCode> {
-        let BreakTrace { trace, at, sources, live, details } = end;
+        let BreakTrace { finished, at, sources, live, dropped, details } = end;
         let of = &Break { at, sources, details: &details };
         self.emitter.set_position(instruction_at(at.root()).position);
         self.adopt_cells(at.root());
-        let graphs = self.call_graph(trace.graph)?;
+        let graphs = self.call_graph(finished.graph)?;
         let holds = innermost_try(at).is_some() || self.ranges.is_beginning();
         if holds {
             self.hold_signals()?;
@@ -75,7 +75,7 @@ impl<'py> CodeGen<'_, 'py> {
         for frame in &at.frames[1..] {
             self.keep_globals(frame.globals)?;
         }
-        let dropped = self.keep_dropped()?;
+        let dropped = self.keep_dropped(&dropped)?;
         self.restore_effects()?;
         self.store_cells()?;
         self.unset(dropped)?;
@@ -89,7 +89,7 @@ impl<'py> CodeGen<'_, 'py> {
             self.show_variables(of)?;
         }
         let going = self.dying_with_stack(of);
-        let hold = if of.is_caught() { Some(resume::hold_signals(self.cx.py)?) } else { None };
+        let hold = if of.is_caught() { Some(resume::hold_signals(self.trace.py)?) } else { None };
         let guarded = self.emitter.begin_guarded(!at.is_between(), hold)?;
         if holds && !at.is_between() {
             self.release_signals()?;
@@ -126,7 +126,7 @@ impl<'py> CodeGen<'_, 'py> {
         if level > 0 {
             // The frames that the instruction ran in stand for frames that the exception has left or is about to
             // leave. The frame that raises it again adds no traceback entry.
-            let trim = resume::trim_traceback(self.cx.py, level)?;
+            let trim = resume::trim_traceback(self.trace.py, level)?;
             self.begin_call(|cg| cg.load_const(trim))?;
             self.op(Op::LOAD_FAST, exception)?;
             self.end_call(1)?;
@@ -149,14 +149,14 @@ impl<'py> CodeGen<'_, 'py> {
             // Arguments of a call are variables of the called function.
             let is_local = |value: VarId| of.at.frames.iter().any(|frame| frame.locals.contains(&Some(value)));
             let values = frame.stack.iter().rev().filter(move |value| !is_local(**value));
-            values.filter(|value| self.cx.is_observable_when_dropped(**value))
+            values.filter(|value| self.trace.is_observable_when_dropped(**value))
         });
         going.filter_map(|value| self.holder(*value)).collect()
     }
 
     /// Slot of the new code's local that holds a value.
     fn holder(&self, value: VarId) -> Option<usize> {
-        match self.cx.trackers.get(self.cx.vars.tracker(value)) {
+        match self.trace.trackers.get(self.trace.vars.tracker(value)) {
             _ if self.slots.hold(value) => self.slots.of(value).map(|slot| slot as usize),
             Tracker::Local { slot, .. } => self.slots.of_argument(*slot).map(|slot| slot as usize),
             _ => None,
@@ -178,7 +178,7 @@ impl<'py> CodeGen<'_, 'py> {
     /// Uses the outermost frame's own cells as the real ones from here on.
     fn adopt_cells(&mut self, root: &Checkpoint) {
         for (index, &cell) in root.cells.iter().take(self.root.code.cellvars.len()).enumerate() {
-            if cell != self.cx.stack.null() {
+            if cell != self.trace.null() {
                 self.slots.cells.insert(cell, index);
             }
         }
@@ -187,7 +187,7 @@ impl<'py> CodeGen<'_, 'py> {
     /// Saves a value before the breaking instruction runs, unless the instruction cannot change what the value's
     /// tracker leads to.
     fn keep_unless_stable(&mut self, value: VarId) -> Flow<()> {
-        let stable = match self.cx.trackers.get(self.cx.vars.tracker(value)) {
+        let stable = match self.trace.trackers.get(self.trace.vars.tracker(value)) {
             // The contents of a cell are about to be replaced.
             Tracker::Local { name, .. } => !self.root.code.cellvars.iter().any(|cell| **cell == **name),
             Tracker::Constant(_) | Tracker::Registered(_) | Tracker::GuardedKey(_) => true,
@@ -204,7 +204,7 @@ impl<'py> CodeGen<'_, 'py> {
     fn forget_arguments(&mut self, live: &[VarId]) -> Flow<()> {
         let held: FxHashSet<&str> = live
             .iter()
-            .filter_map(|&value| match self.cx.trackers.get(self.cx.vars.tracker(value)) {
+            .filter_map(|&value| match self.trace.trackers.get(self.trace.vars.tracker(value)) {
                 Tracker::Local { name, .. } => Some(&**name),
                 _ => None,
             })
@@ -226,8 +226,8 @@ impl<'py> CodeGen<'_, 'py> {
         let mut cells: Vec<(VarId, usize)> = self.slots.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
         cells.sort_by_key(|(_, index)| *index);
         for (cell, index) in cells {
-            let Some(class) = self.cx.vars.get(cell).children().first().copied() else { continue };
-            let made = matches!(self.cx.trackers.get(self.cx.vars.tracker(class)), Tracker::RealObject(_));
+            let Some(class) = self.trace.vars.get(cell).children().first().copied() else { continue };
+            let made = matches!(self.trace.trackers.get(self.trace.vars.tracker(class)), Tracker::RealObject(_));
             if made && !self.root.code.varnames[..arguments].contains(&self.root.code.cellvars[index]) {
                 self.load(class)?;
                 self.emitter.cell_op(Op::STORE_DEREF, index)?;
@@ -240,13 +240,13 @@ impl<'py> CodeGen<'_, 'py> {
         let mut cells: Vec<(VarId, usize)> = self.slots.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
         cells.sort_by_key(|(_, index)| *index);
         for (cell, _) in &cells {
-            for contents in self.cx.vars.get(*cell).children() {
+            for contents in self.trace.vars.get(*cell).children() {
                 self.keep(contents)?;
             }
         }
         let arguments = self.root.code.total_args();
         for (cell, index) in cells {
-            if let Some(contents) = self.cx.vars.get(cell).children().first().copied() {
+            if let Some(contents) = self.trace.vars.get(cell).children().first().copied() {
                 self.load(contents)?;
                 self.emitter.cell_op(Op::STORE_DEREF, index)?;
             } else if self.root.code.varnames[..arguments].contains(&self.root.code.cellvars[index]) {

@@ -37,7 +37,7 @@ impl CodeGen<'_, '_> {
         let (description, frame) = (opcode::describe(instruction.opcode), of.at.innermost());
         let depth = frame.stack.len() - self.consumed(instruction, frame);
         let (below, operands) = (self.layout(frame, depth), &frame.stack[depth..]);
-        if let Some(why) = description.refuses_null.filter(|_| operands.contains(&self.cx.stack.null())) {
+        if let Some(why) = description.refuses_null.filter(|_| operands.contains(&self.trace.null())) {
             return Err(cannot(why));
         }
         if let Some((branch, jump, next)) = self.branch_at(frame, instruction, next) {
@@ -74,7 +74,7 @@ impl CodeGen<'_, '_> {
         let below = stack.len().checked_sub(taken).ok_or_else(|| cannot("a raise without its operands"))?;
         if of.is_nested() {
             let operands = &stack[below..];
-            let codes = NativeFrames::new(self.cx, of.at).raise(operands, raising)?;
+            let codes = NativeFrames::new(self.trace, of.at).raise(operands, raising)?;
             self.call_frames(of.at, codes, operands, |cg, operands| {
                 cg.load_operands(operands)?;
                 cg.forget_raised(of)
@@ -113,7 +113,7 @@ impl CodeGen<'_, '_> {
         };
         let below = self.layout(frame, below.len());
         let (exit, result) = if of.is_nested() {
-            let codes = NativeFrames::new(self.cx, of.at).enter()?;
+            let codes = NativeFrames::new(self.trace, of.at).enter()?;
             self.call_frames(of.at, codes, &[manager], Self::load_operands)?;
             self.op(Op::UNPACK_SEQUENCE, 2)?;
             self.emitter.end_guarded()?;
@@ -134,7 +134,7 @@ impl CodeGen<'_, '_> {
         if !of.is_nested() {
             return self.call_with(exit.into(), &CallArgs::positional(told.to_vec()));
         }
-        let codes = NativeFrames::new(self.cx, of.at).call(4)?;
+        let codes = NativeFrames::new(self.trace, of.at).call(4)?;
         let [class, exception, traceback] = told;
         self.call_frames(of.at, codes, &[exit, class, exception, traceback], Self::load_operands)
     }
@@ -179,7 +179,7 @@ impl CodeGen<'_, '_> {
     ) -> Flow<()> {
         let truth = self.truth(instruction)?;
         let branch = if of.is_nested() {
-            let codes = NativeFrames::new(self.cx, of.at).ask(operands, instruction)?;
+            let codes = NativeFrames::new(self.trace, of.at).ask(operands, instruction)?;
             self.call_frames(of.at, codes, operands, |cg, operands| cg.load_asked(operands, truth))?;
             self.emitter.end_guarded()?;
             self.emitter.jump_if(true)?
@@ -217,10 +217,10 @@ impl CodeGen<'_, '_> {
         let frame = of.at.innermost();
         let (&iterator, below) = frame.stack.split_last().ok_or_else(|| cannot("a loop without an iterator"))?;
         if of.is_nested() {
-            let codes = NativeFrames::new(self.cx, of.at).advance()?;
+            let codes = NativeFrames::new(self.trace, of.at).advance()?;
             self.call_frames(of.at, codes, &[iterator], Self::load_operands)?;
         } else {
-            let advance = resume::advance(self.cx.py)?;
+            let advance = resume::advance(self.trace.py)?;
             self.call(|cg| cg.load_const(advance), [iterator])?;
         }
         self.emitter.end_guarded()?;

@@ -17,11 +17,12 @@ use crate::resume::{self, layout, Item, Value};
 impl CodeGen<'_, '_> {
     /// Number of stack items that the instruction may touch.
     pub(in crate::codegen) fn consumed(&self, instruction: &Instruction, frame: &Checkpoint) -> usize {
-        layout::consumed(self.cx, instruction, frame)
+        layout::consumed(self.trace, instruction, frame)
     }
 
     pub(super) fn effect(&self, instruction: &Instruction, jump: bool) -> Flow<i32> {
-        stack_effect(self.cx.py, instruction.opcode, instruction.arg, jump).map_err(|error| cannot(error.to_string()))
+        stack_effect(self.trace.py, instruction.opcode, instruction.arg, jump)
+            .map_err(|error| cannot(error.to_string()))
     }
 
     /// Runs the instruction, for an inlined function in frames of its own, and moves the items it leaves into locals.
@@ -43,7 +44,7 @@ impl CodeGen<'_, '_> {
         self.name_keywords(frame, instruction)?;
         let pair = match &of.details.empty_own_cell {
             Some(variable) => self.raise_unbound(variable.clone(), left)?,
-            None => self.emitter.native(self.cx.py, &self.root, instruction)?,
+            None => self.emitter.native(self.trace.py, &self.root, instruction)?,
         };
         self.emitter.end_guarded()?;
         match pair {
@@ -61,7 +62,7 @@ impl CodeGen<'_, '_> {
         operands: &[VarId],
         left: usize,
     ) -> Flow<Vec<Item>> {
-        let frames = NativeFrames::new(self.cx, at);
+        let frames = NativeFrames::new(self.trace, at);
         let pair = frames.leaves_pair(instruction);
         let codes = frames.run(operands, if pair.is_some() { 1 } else { left })?;
         self.call_frames(at, codes, operands, Self::load_operands)?;
@@ -81,7 +82,7 @@ impl CodeGen<'_, '_> {
 
     /// Raises the error of an unbound local variable in place of an instruction that leaves this many items.
     fn raise_unbound(&mut self, variable: String, left: usize) -> Flow<Option<bool>> {
-        let raise = resume::unbound(self.cx.py, variable)?;
+        let raise = resume::unbound(self.trace.py, variable)?;
         self.call_bare(raise)?;
         if left == 0 {
             self.op(Op::POP_TOP, 0)?;
@@ -99,12 +100,12 @@ impl CodeGen<'_, '_> {
         operands: &[VarId],
         load: impl FnOnce(&mut Self, &[VarId]) -> Flow<()>,
     ) -> Flow<()> {
-        let null = self.cx.stack.null();
-        let function = cpython::import(self.cx.py, "types")?.getattr("FunctionType")?.unbind();
+        let null = self.trace.null();
+        let function = cpython::import(self.trace.py, "types")?.getattr("FunctionType")?.unbind();
         let mut functions = Vec::new();
-        let shown = native::shown(self.cx, at);
+        let shown = native::shown(self.trace, at);
         for ((code, frame), variables) in codes.into_iter().zip(&at.frames[1..]).zip(&shown) {
-            let function = function.clone_ref(self.cx.py);
+            let function = function.clone_ref(self.trace.py);
             self.begin_call(|cg| cg.load_const(function))?;
             self.load_const(code)?;
             self.load_globals(frame.globals)?;
@@ -112,7 +113,7 @@ impl CodeGen<'_, '_> {
             if cells.is_empty() {
                 self.end_call(2)?;
             } else {
-                (0..2).try_for_each(|_| self.load_const(self.cx.py.None()))?;
+                (0..2).try_for_each(|_| self.load_const(self.trace.py.None()))?;
                 cells.iter().try_for_each(|cell| self.load_cell(*cell))?;
                 self.op(Op::BUILD_TUPLE, cells.len() as u32)?;
                 self.end_call(5)?;
@@ -135,7 +136,7 @@ impl CodeGen<'_, '_> {
     pub(super) fn truth(&self, branch: &Instruction) -> Flow<Option<Py<PyAny>>> {
         // Other branches leave their operand on the stack.
         let asks = opcode::describe(branch.opcode).tests_truth();
-        Ok(if asks { self.cx.runtime.backend.eager_tensors().truth(self.cx.py)? } else { None })
+        Ok(if asks { self.trace.runtime.backend.eager_tensors().truth(self.trace.py)? } else { None })
     }
 
     pub(super) fn load_asked(&mut self, operands: &[VarId], truth: Option<Py<PyAny>>) -> Flow<()> {
@@ -152,7 +153,7 @@ impl CodeGen<'_, '_> {
 
     pub(super) fn load_operands(&mut self, operands: &[VarId]) -> Flow<()> {
         for &operand in operands {
-            if operand == self.cx.stack.null() {
+            if operand == self.trace.null() {
                 self.emitter.push_null()?;
             } else {
                 self.load(operand)?;
@@ -164,7 +165,7 @@ impl CodeGen<'_, '_> {
     fn name_keywords(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<()> {
         match &frame.keyword_names {
             Some(names) if opcode::describe(instruction.opcode).native == Native::Call => {
-                self.emitter.keyword_names(self.cx.py, names)
+                self.emitter.keyword_names(self.trace.py, names)
             }
             _ => Ok(()),
         }
@@ -193,7 +194,7 @@ impl CodeGen<'_, '_> {
 
     /// Updates the handled exception: `except*` replaces it by the part that it catches.
     pub(super) fn follow_handled(&mut self, stack: &mut [Item]) -> Flow<()> {
-        let handled = resume::handled(self.cx.py)?;
+        let handled = resume::handled(self.trace.py)?;
         self.call_bare(handled)?;
         let exception = Value::Left(self.emitter.store_new()?);
         if let Some(item) = stack.iter_mut().rev().find(|item| matches!(item, Item::Handling(_))) {

@@ -50,7 +50,7 @@ impl CodeGen<'_, '_> {
     /// code's frame. The frame keeps the function's variables, except for values with an observable destruction
     /// inside, and except for exceptions, whose traceback may lead back to this frame.
     pub(in crate::codegen) fn keep_shown(&mut self, of: &Break<'_, '_>) -> Flow<()> {
-        let keeps = |value: &VarId| !self.cx.holds_observable(*value) && !self.is_exception(*value);
+        let keeps = |value: &VarId| !self.trace.holds_observable(*value) && !self.is_exception(*value);
         let variables = self.variables(of).into_iter();
         let gone = variables.filter(|(_, value)| !value.as_ref().is_some_and(keeps)).map(|(slot, _)| slot).collect();
         self.unset(gone)?;
@@ -58,19 +58,18 @@ impl CodeGen<'_, '_> {
     }
 
     fn is_exception(&self, value: VarId) -> bool {
-        let ty = self.cx.vars.get(value).python_type(self.cx);
-        ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &self.cx.py.get_type::<PyBaseException>()))
+        let ty = self.trace.vars.get(value).python_type(self.trace);
+        ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &self.trace.py.get_type::<PyBaseException>()))
     }
 
     /// Keeps values that the program has just dropped, if their destruction is observable, until earlier writes have
     /// been replayed. Returns the slots they are in.
-    pub(super) fn keep_dropped(&mut self) -> Flow<Vec<usize>> {
-        let dropped: Vec<VarId> = self.cx.all_dropped().collect();
+    pub(super) fn keep_dropped(&mut self, dropped: &[VarId]) -> Flow<Vec<usize>> {
         let mut slots = Vec::new();
-        for value in dropped {
-            let tracker = self.cx.vars.tracker(value);
-            let is_argument = matches!(self.cx.trackers.get(tracker), Tracker::Local { .. });
-            if is_argument || !self.cx.trackers.is_sourced(tracker) || self.slots.hold(value) {
+        for &value in dropped {
+            let tracker = self.trace.vars.tracker(value);
+            let is_argument = matches!(self.trace.trackers.get(tracker), Tracker::Local { .. });
+            if is_argument || !self.trace.trackers.is_sourced(tracker) || self.slots.hold(value) {
                 continue;
             }
             self.load(value)?;
@@ -89,14 +88,13 @@ impl CodeGen<'_, '_> {
         let (code, frame) = (&self.root.code, of.at.root());
         let slots =
             (0..of.sources[0].unit.code.varnames.len()).filter(|slot| !code.cellvars.contains(&code.varnames[*slot]));
-        let value =
-            |slot: usize| frame.locals.get(slot).copied().flatten().filter(|value| *value != self.cx.stack.null());
+        let value = |slot: usize| frame.locals.get(slot).copied().flatten().filter(|value| *value != self.trace.null());
         slots.map(|slot| (slot, value(slot))).collect()
     }
 
     /// True if the value is the argument in this slot.
     fn is_there(&self, value: VarId, slot: usize) -> bool {
-        match self.cx.trackers.get(self.cx.vars.tracker(value)) {
+        match self.trace.trackers.get(self.trace.vars.tracker(value)) {
             Tracker::Local { slot: own, .. } => {
                 *own as usize == slot && !self.slots.hold(value) && !self.slots.has_moved(*own)
             }

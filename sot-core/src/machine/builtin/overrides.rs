@@ -9,7 +9,7 @@ use super::{Builtin, BuiltinHandler};
 use crate::cpython;
 use crate::error::Flow;
 use crate::fault;
-use crate::machine::executor::{CallArgs, OpcodeExecutor};
+use crate::machine::executor::{CallArgs, OpcodeExecutor, Trace};
 use crate::machine::overriding::Override;
 use crate::machine::variable::VarId;
 use crate::origin::{self, LinkedRegistration, Registered, RegistrationOrigin};
@@ -86,13 +86,13 @@ impl Handlers {
         if origin::is_of_the_tracer(asked.origin.krate) {
             return Ok(result);
         }
-        fault::running(&asked, || self.refuse_other(cx, result))
+        fault::running(&asked, || self.refuse_other(&cx.trace, result))
     }
 
     /// Refuses a result whose type no call of the builtin can have, which only a plug-in's handler returns.
-    fn refuse_other(&self, cx: &OpcodeExecutor<'_>, result: VarId) -> Flow<VarId> {
-        let said = cx.vars.get(result).python_type(cx);
-        let Some(gives) = self.gives.as_ref().map(|gives| gives.bind(cx.py)) else { return Ok(result) };
+    fn refuse_other(&self, trace: &Trace<'_>, result: VarId) -> Flow<VarId> {
+        let said = trace.vars.get(result).python_type(trace);
+        let Some(gives) = self.gives.as_ref().map(|gives| gives.bind(trace.py)) else { return Ok(result) };
         if said.cast::<PyType>().is_ok_and(|said| cpython::is_subtype(said, gives)) {
             return Ok(result);
         }

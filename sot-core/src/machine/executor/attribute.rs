@@ -83,7 +83,7 @@ fn missing_from_module(cx: &mut OpcodeExecutor<'_>, object: VarId, name: &Name) 
 fn note_reader(cx: &mut OpcodeExecutor<'_>, exception: VarId, depth: usize, object: VarId, name: &Name) -> Flow<()> {
     let base = cx.py.get_type::<PyAttributeError>();
     let is_told = base.hasattr("obj").unwrap_or(false);
-    let ty = cx.vars.get(exception).python_type(cx);
+    let ty = cx.trace.vars.get(exception).python_type(&cx.trace);
     if is_told && ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &base)) {
         checkpoint::note_step_of(cx, exception, depth);
         tell_reader(cx, exception, object, name)?;
@@ -97,6 +97,6 @@ fn tell_reader(cx: &mut OpcodeExecutor<'_>, exception: VarId, object: VarId, nam
     if cx.see(object)?.form() == Form::Super {
         return Ok(());
     }
-    let name = cx.string(name);
+    let name = cx.trace.string(name);
     (cx.runtime.factories.tell)(cx, exception, &[("name", name), ("obj", object)])
 }

@@ -41,12 +41,12 @@ impl Binder<'_> {
             return Err(self.refuse(cx, args)?);
         }
         if varargs {
-            self.slots[named] = Some(cx.tuple(rest));
+            self.slots[named] = Some(cx.trace.tuple(rest));
         }
         if varkeywords {
             let payload = (cx.runtime.factories.keyword_dict)(cx, extra)?;
             let last = self.slots.len() - 1;
-            self.slots[last] = Some(cx.produce(payload));
+            self.slots[last] = Some(cx.trace.produce(payload));
         }
         Ok(self.slots)
     }

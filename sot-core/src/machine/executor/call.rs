@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::{constant, limits, object_model, warnings, Name, OpcodeExecutor};
+use super::{constant, limits, object_model, warnings, Name, OpcodeExecutor, Trace};
 use crate::backend::{CallPolicy, GivenArguments};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -255,7 +255,7 @@ pub(super) fn fold_call<'py>(
 ) -> Flow<Option<VarId>> {
     let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
     let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
-    let result = call_on_copies(cx, function, positional, keywords, &copies)?;
+    let result = call_on_copies(&cx.trace, function, positional, keywords, &copies)?;
     constant::outcome(cx, result).map(Some)
 }
 
@@ -275,7 +275,7 @@ pub(super) fn fold_registered<'py>(
         }
     }
     let (copies, before): (Vec<_>, Vec<_>) = copies.into_iter().unzip();
-    let result = call_on_copies(cx, function, positional, keywords, &copies)?;
+    let result = call_on_copies(&cx.trace, function, positional, keywords, &copies)?;
     let refuse = |what: &str| {
         let name = crate::tracker::name(function);
         let text = format!("{name}, which is registered as pure, {what}");
@@ -299,7 +299,7 @@ pub(super) fn fold_registered<'py>(
 /// Calls a pure function with copies of the arguments; `copies` are those that may change. Breaks the graph if the
 /// result keeps one of these: it would not show later changes of the argument.
 fn call_on_copies<'py>(
-    cx: &OpcodeExecutor<'py>,
+    trace: &Trace<'py>,
     function: &Bound<'py, PyAny>,
     positional: Bound<'py, PyTuple>,
     keywords: Bound<'py, PyDict>,
@@ -307,9 +307,9 @@ fn call_on_copies<'py>(
 ) -> Flow<PyResult<Bound<'py, PyAny>>> {
     let before: Vec<_> = copies.iter().map(cpython::refcount).collect();
     let call = move || function.call(positional, Some(&keywords));
-    let result = warnings::unless_it_warns(cx.py, call)?;
+    let result = warnings::unless_it_warns(trace.py, call)?;
     if result.is_ok() && copies.iter().zip(before).any(|(copy, before)| cpython::refcount(copy) >= before) {
-        let name = crate::tracker::repr(cx.py, &function.clone().unbind());
+        let name = crate::tracker::repr(trace.py, &function.clone().unbind());
         let text = format!("call of {name}, whose result keeps an argument that may change");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }

@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 
-use super::{history, open_number, rounds, BinaryOp, CompareOp, History, OpcodeExecutor};
+use super::{history, open_number, rounds, BinaryOp, CompareOp, History, OpcodeExecutor, Trace};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
@@ -34,12 +34,12 @@ impl Variable for LazyNumber {
         "lazy number"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.value.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.value.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("LazyNumber(now {})", tracker::repr(cx.py, &self.value))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("LazyNumber(now {})", tracker::repr(trace.py, &self.value))
     }
 }
 
@@ -53,7 +53,8 @@ impl LazyNumber {
             true => ValueClass::Float,
             false => ValueClass::Integer,
         };
-        let specialises = policy::specialises_on(class, self.times_differed, cx.history.policy, cx.history.is_resumed);
+        let specialises =
+            policy::specialises_on(class, self.times_differed, cx.trace.history.policy, cx.trace.history.is_resumed);
         let what = if cpython::is_text(value) { "text" } else { "number" };
         let text = format!("a {what} that differs from call to call (now {})", tracker::repr(cx.py, &self.value));
         refuse_changing(cx, specialises, text)
@@ -70,11 +71,11 @@ pub struct ChangingScalar {
 
 impl ChangingScalar {
     /// Returns the payload for a value that has differed so often that the trace should not specialise on it again.
-    pub fn wrap(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Option<Rc<dyn Variable>> {
-        if !cx.differs_too_often(tracker) {
+    pub fn wrap(trace: &Trace<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Option<Rc<dyn Variable>> {
+        if !trace.differs_too_often(tracker) {
             return None;
         }
-        let times_differed = cx.history.changing.get(&cx.trackers.path(tracker)).copied().unwrap_or_default();
+        let times_differed = trace.history.changing.get(&trace.trackers.path(tracker)).copied().unwrap_or_default();
         Some(Rc::new(ChangingScalar { value: object.clone().unbind(), times_differed }))
     }
 }
@@ -84,18 +85,18 @@ impl Variable for ChangingScalar {
         "changing_value"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.value.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.value.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        let ty = cpython::type_name(&self.value.bind(cx.py).get_type());
+    fn text(&self, trace: &Trace<'_>) -> String {
+        let ty = cpython::type_name(&self.value.bind(trace.py).get_type());
         format!("a value of type {ty} that differs from call to call")
     }
 
     /// Breaks the graph: the special methods are C code, which would end up in the operators again.
     fn special(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, _: &str) -> Flow<Option<VarId>> {
-        Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(cx)))
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(&cx.trace)))
     }
 
     /// Passes the value at each call, to statements that take arrays.
@@ -103,12 +104,12 @@ impl Variable for ChangingScalar {
         let value = self.value.bind(cx.py).clone();
         match cx.array_input(this, &value)? {
             Some(input) => Ok(input),
-            None => Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(cx))),
+            None => Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(&cx.trace))),
         }
     }
 }
 
-impl<'py> OpcodeExecutor<'py> {
+impl<'py> Trace<'py> {
     /// Returns the number that a pure function makes of a [`ChangingScalar`]; new code makes it again at each call.
     /// `None` for other variables and other results.
     pub fn number_of_scalar(&mut self, function: &Bound<'py, PyAny>, scalar: VarId) -> Flow<Option<VarId>> {
@@ -126,15 +127,38 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(Some(self.vars.add(Rc::new(payload), tracker)))
     }
 
+    /// True if the value of a tracker has differed so often that the trace should not specialise on it again.
+    #[must_use]
+    pub fn differs_too_often(&self, tracker: TrackerId) -> bool {
+        let times_differed = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
+        let History { policy, is_resumed, .. } = *self.history;
+        !policy::specialises_on(ValueClass::Other, times_differed, policy, is_resumed)
+    }
+
+    /// True if the variable is a number that differs from call to call, or a text of one, on which the trace has not
+    /// specialised. Guards the type, which the code that repeats a computation relies on.
+    pub fn is_open_number(&mut self, id: VarId) -> bool {
+        let Some(number) = self.vars.as_kind::<LazyNumber>(id) else { return false };
+        let tracker = self.vars.tracker(id);
+        self.guards.add(tracker, Test::TypeIs(Identity::of(number.value.bind(self.py).get_type().as_any())));
+        true
+    }
+}
+
+impl<'py> OpcodeExecutor<'py> {
     /// Breaks the graph before the trace specialises on the contents of a container that had other contents in
     /// earlier calls, behind a break only. From then on all instructions that need the contents of this variable run
     /// natively.
     pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str) -> Flow<()> {
-        if !self.history.is_resumed {
+        if !self.trace.history.is_resumed {
             return Ok(());
         }
-        let was_another =
-            self.history.changing.get(&self.trackers.path(tracker)).is_some_and(|times_differed| *times_differed > 0);
+        let was_another = self
+            .trace
+            .history
+            .changing
+            .get(&self.trace.trackers.path(tracker))
+            .is_some_and(|times_differed| *times_differed > 0);
         if !was_another && !rounds::holds_changing(self, tracker) {
             return Ok(());
         }
@@ -146,14 +170,6 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
     }
 
-    /// True if the value of a tracker has differed so often that the trace should not specialise on it again.
-    #[must_use]
-    pub fn differs_too_often(&self, tracker: TrackerId) -> bool {
-        let times_differed = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
-        let History { policy, is_resumed, .. } = *self.history;
-        !policy::specialises_on(ValueClass::Other, times_differed, policy, is_resumed)
-    }
-
     /// `lhs op rhs` without specialising on the values, if one operand is a number that differs, or a text of one,
     /// and the other is known.
     pub fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
@@ -161,9 +177,9 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(Some(open));
         }
         let (lhs, rhs) = in_python_both(self, lhs, rhs)?;
-        let Some((left, right)) = differing_pair(self, lhs, rhs) else { return Ok(None) };
+        let Some((left, right)) = differing_pair(&self.trace, lhs, rhs) else { return Ok(None) };
         let whole = !left.is_exact_instance_of::<PyFloat>() && !right.is_exact_instance_of::<PyFloat>();
-        let of_sizes = is_of_sizes(self, lhs) || is_of_sizes(self, rhs);
+        let of_sizes = is_of_sizes(&self.trace, lhs) || is_of_sizes(&self.trace, rhs);
         let endless = match op {
             BinaryOp::MatrixMultiply => true,
             // The next values may make a result of any size. Sizes of tensors are small.
@@ -179,16 +195,16 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(None);
         }
         let Some(result) = compute(self, Computation::Binary(op), &[lhs, rhs], &value) else { return Ok(None) };
-        let tracker = self.vars.tracker(result);
+        let tracker = self.trace.vars.tracker(result);
         match op {
             BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => {}
             // The divisor is known, so the division cannot fail.
             BinaryOp::TrueDivide | BinaryOp::FloorDivide | BinaryOp::Remainder
-                if of_sizes && self.vars.get(rhs).constant().is_some() => {}
+                if of_sizes && self.trace.vars.get(rhs).constant().is_some() => {}
             // A negative base may have a complex root, so the type of the result is guarded.
-            BinaryOp::Power => self.guards.add(tracker, Test::TypeIs(Identity::of(value.get_type().as_any()))),
+            BinaryOp::Power => self.trace.guards.add(tracker, Test::TypeIs(Identity::of(value.get_type().as_any()))),
             // The computation may fail, as in a division by zero, so it must have a result.
-            _ => self.guards.require(tracker),
+            _ => self.trace.guards.require(tracker),
         }
         Ok(Some(result))
     }
@@ -197,7 +213,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// one, and the others are known. The function must be pure, and whether it fails must depend only on the types.
     pub fn lazy_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
         let args = &in_python_all(self, args)?[..];
-        let Some(known) = args.iter().map(|&arg| lazily_known(self, arg)).collect::<Option<Vec<_>>>() else {
+        let Some(known) = args.iter().map(|&arg| lazily_known(&self.trace, arg)).collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
         if !known.iter().any(|(_, differs)| *differs) {
@@ -214,63 +230,56 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn open_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
         let given = in_python_all(self, args)?;
         let grows = grows(function)?;
-        let is_open = |&arg: &VarId| is_of_sizes(self, arg) || !grows && self.vars.as_kind::<LazyNumber>(arg).is_some();
+        let is_open = |&arg: &VarId| {
+            is_of_sizes(&self.trace, arg) || !grows && self.trace.vars.as_kind::<LazyNumber>(arg).is_some()
+        };
         if !given.iter().any(is_open) {
             return Ok(None);
         }
         let Some(result) = self.lazy_call(function, &given)? else { return Ok(None) };
-        let Some((value, _)) = lazily_known(self, result) else { return Ok(None) };
-        let tracker = self.vars.tracker(result);
+        let Some((value, _)) = lazily_known(&self.trace, result) else { return Ok(None) };
+        let tracker = self.trace.vars.tracker(result);
         if value.is_exact_instance_of::<PyBool>() {
             refuse_more_paths(self, &value)?;
-            self.guards.add(tracker, Test::Equals(value.clone().unbind()));
-            return Ok(Some(self.boolean(value.is_truthy()?)));
+            self.trace.guards.add(tracker, Test::Equals(value.clone().unbind()));
+            return Ok(Some(self.trace.boolean(value.is_truthy()?)));
         }
         if !cpython::is_number(&value) {
             return Ok(None);
         }
-        self.guards.require(tracker);
+        self.trace.guards.require(tracker);
         Ok(Some(result))
-    }
-
-    /// True if the variable is a number that differs from call to call, or a text of one, on which the trace has not
-    /// specialised. Guards the type, which the code that repeats a computation relies on.
-    pub fn is_open_number(&mut self, id: VarId) -> bool {
-        let Some(number) = self.vars.as_kind::<LazyNumber>(id) else { return false };
-        let tracker = self.vars.tracker(id);
-        self.guards.add(tracker, Test::TypeIs(Identity::of(number.value.bind(self.py).get_type().as_any())));
-        true
     }
 }
 
 /// Wraps a number that had another value in earlier calls, or that may be a loop counter, as any number behind a
 /// break. Returns `None` for all else.
 pub(super) fn wrap_changing<'py>(
-    cx: &mut OpcodeExecutor<'py>,
+    trace: &mut Trace<'py>,
     object: &Bound<'py, PyAny>,
     tracker: TrackerId,
 ) -> Option<VarId> {
-    let may_differ = cx.history.is_resumed || !cx.history.changing.is_empty();
+    let may_differ = trace.history.is_resumed || !trace.history.changing.is_empty();
     let is_text = cpython::is_text(object);
-    if !may_differ || !(is_text || cpython::is_number(object)) || !cx.trackers.is_sourced(tracker) {
+    if !may_differ || !(is_text || cpython::is_number(object)) || !trace.trackers.is_sourced(tracker) {
         return None;
     }
-    let times_differed = cx.history.changing.get(&cx.trackers.path(tracker)).copied();
-    if !policy::recomputes(is_text, times_differed, cx.history.is_resumed) {
+    let times_differed = trace.history.changing.get(&trace.trackers.path(tracker)).copied();
+    if !policy::recomputes(is_text, times_differed, trace.history.is_resumed) {
         return None;
     }
     let times_differed = times_differed.unwrap_or(0);
     let payload = LazyNumber { value: object.clone().unbind(), times_differed, operands: 1, sizes: Rc::default() };
-    Some(cx.vars.add(Rc::new(payload), tracker))
+    Some(trace.vars.add(Rc::new(payload), tracker))
 }
 
 /// Breaks the graph at a comparison in a resume function that has many translations. Each comparison whose answer is
 /// guarded doubles the number of paths, so from here on it runs natively, and each branch is translated on its own.
 fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>) -> Flow<()> {
-    if !cx.history.is_resumed || cx.stack.len() > 1 {
+    if !cx.trace.history.is_resumed || cx.stack.len() > 1 {
         return Ok(());
     }
-    if !policy::breaks_at_conditions(cx.history.translations) && !rounds::branches_much(cx) {
+    if !policy::breaks_at_conditions(cx.trace.history.translations) && !rounds::branches_much(cx) {
         return Ok(());
     }
     history::note_branching(cx);
@@ -284,7 +293,7 @@ fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>)
 /// Breaks the graph where a value is needed on which the trace does not specialise, or where another translation of the
 /// loop has broken for such a value.
 fn refuse_changing(cx: &mut OpcodeExecutor<'_>, specialises: bool, text: String) -> Flow<()> {
-    if specialises && !(cx.history.is_resumed && rounds::differs_here(cx)) {
+    if specialises && !(cx.trace.history.is_resumed && rounds::differs_here(cx)) {
         return Ok(());
     }
     history::note_differing(cx);
@@ -294,7 +303,7 @@ fn refuse_changing(cx: &mut OpcodeExecutor<'_>, specialises: bool, text: String)
 /// `lhs op rhs` of numbers of which one differs: specialises on the answer, not on the values.
 pub(super) fn lazy_compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
     let (lhs, rhs) = in_python_both(cx, lhs, rhs)?;
-    let Some((left, right)) = differing_pair(cx, lhs, rhs) else { return Ok(None) };
+    let Some((left, right)) = differing_pair(&cx.trace, lhs, rhs) else { return Ok(None) };
     let texts = cpython::is_text(&left) && cpython::is_text(&right);
     if !(texts || cpython::is_number(&left) && cpython::is_number(&right)) {
         return Ok(None);
@@ -302,17 +311,17 @@ pub(super) fn lazy_compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarI
     refuse_more_paths(cx, &left)?;
     let value = op.apply(&left, &right)?;
     let Some(result) = compute(cx, Computation::Compare(op), &[lhs, rhs], &value) else { return Ok(None) };
-    let tracker = cx.vars.tracker(result);
-    cx.guards.add(tracker, Test::Equals(value.clone().unbind()));
-    Ok(Some(cx.boolean(value.is_truthy()?)))
+    let tracker = cx.trace.vars.tracker(result);
+    cx.trace.guards.add(tracker, Test::Equals(value.clone().unbind()));
+    Ok(Some(cx.trace.boolean(value.is_truthy()?)))
 }
 
 /// The truth of a number that differs: specialises on the answer, not on the value.
 pub(super) fn lazy_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Option<bool>> {
-    if cx.vars.as_kind::<LazyNumber>(number).is_none() {
+    if cx.trace.vars.as_kind::<LazyNumber>(number).is_none() {
         return Ok(None);
     }
-    let zero = cx.integer(0)?;
+    let zero = cx.trace.integer(0)?;
     let Some(answer) = lazy_compare(cx, CompareOp::NotEqual, number, zero)? else { return Ok(None) };
     Ok(cx.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
 }
@@ -326,12 +335,12 @@ pub(super) fn number_of_sizes<'py>(
 ) -> VarId {
     let payload =
         LazyNumber { value: value.clone().unbind(), times_differed: usize::MAX, operands: 1, sizes: sizes.into() };
-    cx.vars.add(Rc::new(payload), tracker)
+    cx.trace.vars.add(Rc::new(payload), tracker)
 }
 
 /// Returns the open sizes that new code computes a number from.
-pub(super) fn sizes_of(cx: &OpcodeExecutor<'_>, id: VarId) -> Rc<[ValuePath]> {
-    cx.vars.as_kind::<LazyNumber>(id).map(|number| Rc::clone(&number.sizes)).unwrap_or_default()
+pub(super) fn sizes_of(trace: &Trace<'_>, id: VarId) -> Rc<[ValuePath]> {
+    trace.vars.as_kind::<LazyNumber>(id).map(|number| Rc::clone(&number.sizes)).unwrap_or_default()
 }
 
 /// Functions, with their modules, whose results for integers may have any size.
@@ -346,8 +355,8 @@ fn grows(function: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// True if new code computes the number from open sizes.
-pub(super) fn is_of_sizes(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
-    !sizes_of(cx, id).is_empty()
+pub(super) fn is_of_sizes(trace: &Trace<'_>, id: VarId) -> bool {
+    !sizes_of(trace, id).is_empty()
 }
 
 /// Returns the arguments, with open numbers replaced by numbers that new code computes, where it can.
@@ -358,20 +367,16 @@ fn in_python_all(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>
 /// Returns both operands as numbers that new code computes, if one is open and the present value of the other is
 /// known.
 fn in_python_both(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId) -> Flow<(VarId, VarId)> {
-    let known = |cx: &OpcodeExecutor<'_>, id| cx.is_open(id) || lazily_known(cx, id).is_some();
-    if !(cx.is_open(lhs) || cx.is_open(rhs)) || !(known(cx, lhs) && known(cx, rhs)) {
+    let known = |trace: &Trace<'_>, id| trace.is_open(id) || lazily_known(trace, id).is_some();
+    if !(cx.trace.is_open(lhs) || cx.trace.is_open(rhs)) || !(known(&cx.trace, lhs) && known(&cx.trace, rhs)) {
         return Ok((lhs, rhs));
     }
     Ok((open_number::in_python(cx, lhs)?.unwrap_or(lhs), open_number::in_python(cx, rhs)?.unwrap_or(rhs)))
 }
 
 /// Returns the present values of two numbers or texts, if one of them differs from call to call.
-fn differing_pair<'py>(
-    cx: &OpcodeExecutor<'py>,
-    lhs: VarId,
-    rhs: VarId,
-) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    let ((left, a), (right, b)) = (lazily_known(cx, lhs)?, lazily_known(cx, rhs)?);
+fn differing_pair<'py>(trace: &Trace<'py>, lhs: VarId, rhs: VarId) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let ((left, a), (right, b)) = (lazily_known(trace, lhs)?, lazily_known(trace, rhs)?);
     (a || b).then_some((left, right))
 }
 
@@ -383,62 +388,63 @@ fn compute<'py>(
     of: &[VarId],
     value: &Bound<'py, PyAny>,
 ) -> Option<VarId> {
-    let operands = of.iter().map(|id| cx.vars.as_kind::<LazyNumber>(*id).map_or(0, |number| number.operands));
+    let operands = of.iter().map(|id| cx.trace.vars.as_kind::<LazyNumber>(*id).map_or(0, |number| number.operands));
     let operands = operands.sum::<usize>() + 1;
     if operands > policy::MAX_OPERANDS {
         return None;
     }
     let mut trackers = Vec::with_capacity(of.len());
     for &id in of {
-        let (known, _) = lazily_known(cx, id)?;
-        let mut tracker = cx.vars.tracker(id);
-        if is_of_sizes(cx, id) {
+        let (known, _) = lazily_known(&cx.trace, id)?;
+        let mut tracker = cx.trace.vars.tracker(id);
+        if is_of_sizes(&cx.trace, id) {
             // The type of a size is known, or guarded.
-        } else if cx.trackers.is_sourced(tracker) {
-            cx.guards.add(tracker, Test::TypeIs(Identity::of(known.get_type().as_any())));
+        } else if cx.trace.trackers.is_sourced(tracker) {
+            cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(known.get_type().as_any())));
         } else {
-            tracker = cx.trackers.constant(known.unbind());
+            tracker = cx.trace.trackers.constant(known.unbind());
         }
         trackers.push(tracker);
     }
-    let tracker = cx.trackers.add(Tracker::Computed { how, of: trackers });
-    let mut times_differed = cx.history.changing.get(&cx.trackers.path(tracker)).copied().unwrap_or(0);
+    let tracker = cx.trace.trackers.add(Tracker::Computed { how, of: trackers });
+    let mut times_differed = cx.trace.history.changing.get(&cx.trace.trackers.path(tracker)).copied().unwrap_or(0);
     if value.is_exact_instance_of::<PyFloat>() {
         // A `float` differs as often as the numbers that it is computed from.
-        times_differed = of.iter().map(|&operand| times_number_differed(cx, operand)).fold(times_differed, usize::max);
+        times_differed =
+            of.iter().map(|&operand| times_number_differed(&cx.trace, operand)).fold(times_differed, usize::max);
     }
-    let sizes: Rc<[ValuePath]> = of.iter().flat_map(|&operand| sizes_of(cx, operand).to_vec()).collect();
+    let sizes: Rc<[ValuePath]> = of.iter().flat_map(|&operand| sizes_of(&cx.trace, operand).to_vec()).collect();
     if !sizes.is_empty() {
         times_differed = usize::MAX;
     }
     let payload = LazyNumber { value: value.clone().unbind(), times_differed, operands, sizes };
-    Some(cx.vars.add(Rc::new(payload), tracker))
+    Some(cx.trace.vars.add(Rc::new(payload), tracker))
 }
 
 /// The present value of an `int` that differs from call to call, or was computed from such numbers.
-pub(super) fn lazy_integer(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<i64> {
-    let number = cx.vars.as_kind::<LazyNumber>(id)?;
-    let value = number.value.bind(cx.py);
+pub(super) fn lazy_integer(trace: &Trace<'_>, id: VarId) -> Option<i64> {
+    let number = trace.vars.as_kind::<LazyNumber>(id)?;
+    let value = number.value.bind(trace.py);
     value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
 }
 
 /// The present value of a `float` that differs from call to call, or was computed from such numbers.
-pub(super) fn lazy_float<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<Bound<'py, PyAny>> {
-    let value = cx.vars.as_kind::<LazyNumber>(id)?.value.bind(cx.py).clone();
+pub(super) fn lazy_float<'py>(trace: &Trace<'py>, id: VarId) -> Option<Bound<'py, PyAny>> {
+    let value = trace.vars.as_kind::<LazyNumber>(id)?.value.bind(trace.py).clone();
     value.is_exact_instance_of::<PyFloat>().then_some(value)
 }
 
 /// Number of translations for which a number had another value.
-pub(super) fn times_number_differed(cx: &OpcodeExecutor<'_>, id: VarId) -> usize {
-    cx.vars.as_kind::<LazyNumber>(id).map_or(0, |number| number.times_differed)
+pub(super) fn times_number_differed(trace: &Trace<'_>, id: VarId) -> usize {
+    trace.vars.as_kind::<LazyNumber>(id).map_or(0, |number| number.times_differed)
 }
 
 /// The present value of a number or text, and whether it may differ from call to call.
-pub(super) fn lazily_known<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
-    if let Some(number) = cx.vars.as_kind::<LazyNumber>(id) {
-        return Some((number.value.bind(cx.py).clone(), true));
+pub(super) fn lazily_known<'py>(trace: &Trace<'py>, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
+    if let Some(number) = trace.vars.as_kind::<LazyNumber>(id) {
+        return Some((number.value.bind(trace.py).clone(), true));
     }
-    let payload = cx.vars.get(id);
-    let value = payload.constant()?.bind(cx.py).clone();
+    let payload = trace.vars.get(id);
+    let value = payload.constant()?.bind(trace.py).clone();
     (cpython::is_number(&value) || cpython::is_text(&value)).then_some((value, false))
 }

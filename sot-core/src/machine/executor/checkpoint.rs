@@ -9,7 +9,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use super::stores::Marks;
-use super::{watched, Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
+use super::{watched, Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor, Trace};
 use crate::bytecode::{Label, Opcodes, OperandTable};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::machine::opcode;
@@ -113,11 +113,6 @@ impl Checkpoints {
         Checkpoints { saved: Vec::new(), taken: 0, planned, frame_reads: FxHashSet::default() }
     }
 
-    /// Number of the last checkpoint.
-    pub(super) fn taken(&self) -> u64 {
-        self.taken
-    }
-
     fn save(&mut self, frame: &Frame, depth: usize, marks: (Marks, u64)) {
         self.taken += 1;
         self.saved.truncate(depth);
@@ -161,6 +156,27 @@ impl Checkpoints {
         nested.then(|| self.stop_at(at.root().step, at.reason.clone()))
     }
 
+    /// Plans to run natively the instruction that raised an exception: the first one for an exception made in the
+    /// trace, the last one for an exception from outside.
+    pub(crate) fn plan_to_raise(&self, trace: &Trace<'_>, exception: VarId) -> Unwind {
+        let from_outside = trace.trackers.is_loadable(trace.vars.tracker(exception));
+        let step = trace.raised.step_of(exception).filter(|_| !from_outside).unwrap_or(self.taken);
+        let reason = Reason::new(ReasonId::Raises, format!("{} is raised", trace.class_name(exception)));
+        Unwind::Restart(Some(Box::new(self.stop_at(step, reason))))
+    }
+
+    /// Plans to run natively the instruction that made a value, as a generator; `why` is the reason.
+    pub(crate) fn plan_to_make(&self, trace: &Trace<'_>, value: VarId, why: &str) -> Unwind {
+        let text = format!("{} {why}", trace.text(value));
+        match trace.raised.step_of(value) {
+            Some(step) => {
+                let reason = Reason::new(ReasonId::CannotRestore, text);
+                Unwind::Restart(Some(Box::new(self.stop_at(step, reason))))
+            }
+            None => Unwind::fallback(ReasonId::CannotRestore, text),
+        }
+    }
+
     /// Plans to break before an instruction.
     pub(super) fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
         PlannedBreak { step, reason, reads_frame: self.frame_reads.contains(&step) }
@@ -200,15 +216,15 @@ impl BreakPoint {
 impl OpcodeExecutor<'_> {
     /// Takes the checkpoint of the innermost frame, which is about to run an instruction.
     pub(super) fn save(&mut self) {
-        let marks = (self.marks(), self.limits.steps());
+        let marks = (self.trace.marks(), self.limits.steps());
         self.checkpoints.save(self.stack.frame(), self.stack.len(), marks);
     }
 
     /// Notes that the present instruction raised an exception or made a generator, which new code cannot do again.
     pub fn note_step(&mut self, value: VarId) {
         let step = self.checkpoints.step_at(self.stack.len());
-        if self.raised.steps.get(value).is_none() {
-            self.raised.steps.insert(value, step);
+        if self.trace.raised.steps.get(value).is_none() {
+            self.trace.raised.steps.insert(value, step);
         }
     }
 
@@ -221,25 +237,9 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// Plans to run natively the instruction that raised an exception: the first one for an exception made in the
-    /// trace, the last one for an exception from outside.
-    pub fn plan_to_raise(&self, exception: VarId) -> Unwind {
-        let from_outside = self.trackers.is_loadable(self.vars.tracker(exception));
-        let step = self.raised.step_of(exception).filter(|_| !from_outside).unwrap_or(self.checkpoints.taken());
-        let reason = Reason::new(ReasonId::Raises, format!("{} is raised", self.class_name(exception)));
-        Unwind::Restart(Some(Box::new(self.checkpoints.stop_at(step, reason))))
-    }
-
-    /// Plans to run natively the instruction that made a generator; `why` is the reason.
-    pub fn plan_to_make(&self, generator: VarId, why: &str) -> Unwind {
-        let text = format!("{} {why}", self.text(generator));
-        match self.raised.steps.get(generator) {
-            Some(&step) => {
-                let reason = Reason::new(ReasonId::CannotRestore, text);
-                Unwind::Restart(Some(Box::new(self.checkpoints.stop_at(step, reason))))
-            }
-            None => Unwind::fallback(ReasonId::CannotRestore, text),
-        }
+    /// Plans to run natively the instruction that made a value, as a generator; `why` is the reason.
+    pub fn plan_to_make(&self, value: VarId, why: &str) -> Unwind {
+        self.checkpoints.plan_to_make(&self.trace, value, why)
     }
 
     /// Plans to break at the present break in the next attempt, if the breaking instruction has left operations with
@@ -247,7 +247,7 @@ impl OpcodeExecutor<'_> {
     pub(crate) fn replan(&mut self, reason: &Reason) -> Option<PlannedBreak> {
         leave_what_cannot_resume(self, reason);
         let saved = self.checkpoints.last()?;
-        let left_behind = !self.graph.building.has_memory() && self.graph.mark() != saved.marks.graph;
+        let left_behind = !self.trace.graph.building.has_memory() && self.trace.graph.mark() != saved.marks.graph;
         left_behind.then(|| self.checkpoints.stop_at(saved.step, reason.clone()))
     }
 
@@ -255,7 +255,7 @@ impl OpcodeExecutor<'_> {
     pub(crate) fn take_break_point(&mut self, reason: Reason) -> BreakPoint {
         let frames = std::mem::take(&mut self.checkpoints.saved);
         if let Some(Checkpoint { marks, .. }) = frames.last() {
-            self.go_back(*marks);
+            self.trace.go_back(*marks);
         }
         BreakPoint { frames, reason }
     }
@@ -263,10 +263,10 @@ impl OpcodeExecutor<'_> {
     /// Runs `attempt`, and rolls back the frames and the stores of the trace (see `stores`). Returns its result. What
     /// the attempt has added to the guards, the sizes left open, `met` and `learnt` stays; its instructions count.
     pub fn attempt<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
-        let (marks, frames) = (self.marks(), self.stack.len());
+        let (marks, frames) = (self.trace.marks(), self.stack.len());
         let outcome = attempt(self);
         self.stack.truncate(frames);
-        self.go_back(marks);
+        self.trace.go_back(marks);
         outcome
     }
 }
@@ -274,7 +274,7 @@ impl OpcodeExecutor<'_> {
 /// Notes the instruction of the frame at this depth as the one that raises an exception natively.
 pub(super) fn note_step_of(cx: &mut OpcodeExecutor<'_>, exception: VarId, depth: usize) {
     if let Some(saved) = cx.checkpoints.of_depth(depth).or(cx.checkpoints.last()) {
-        cx.raised.steps.insert(exception, saved.step);
+        cx.trace.raised.steps.insert(exception, saved.step);
     }
 }
 
@@ -283,7 +283,7 @@ pub(super) fn note_step_of(cx: &mut OpcodeExecutor<'_>, exception: VarId, depth:
 pub(super) fn refuse_kept_by_traceback(cx: &OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
     let call = cx.checkpoints.of_depth(cx.stack.len());
     let (Some(dropped), Some(call)) = (watched::dropped(cx), call) else { return Ok(()) };
-    let text = format!("the traceback of {} keeps {}", cx.class_name(exception), cx.text(dropped));
+    let text = format!("the traceback of {} keeps {}", cx.trace.class_name(exception), cx.trace.text(dropped));
     let mut reason = Reason::new(ReasonId::Raises, text);
     reason.stack = cx.stack.locations();
     Err(Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(call.step, reason)))))
@@ -292,7 +292,7 @@ pub(super) fn refuse_kept_by_traceback(cx: &OpcodeExecutor<'_>, exception: VarId
 /// Plans to run natively the outermost call that has taken this number of instructions and added nothing to the
 /// graph.
 pub(super) fn plan_at_long_call(cx: &OpcodeExecutor<'_>, instructions: u64, text: String) -> Option<Unwind> {
-    let (present, running) = (cx.marks(), cx.stack.len() - 1);
+    let (present, running) = (cx.trace.marks(), cx.stack.len() - 1);
     let call = cx.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
     let is_long = cx.limits.steps() - call.instructions >= instructions;
     let mut reason = Reason::new(ReasonId::TraceTooLong, text);
@@ -310,7 +310,7 @@ fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
     let last = &frames[depth - 1];
     // A break before an instruction does not run it natively.
     let is_between = reason.between && reason.stack.len() == depth;
-    if depth > 1 && (of_this_frame || (!is_between && needs_its_frame(cx, last))) {
+    if depth > 1 && (of_this_frame || (!is_between && needs_its_frame(&cx.trace, last))) {
         depth -= 1;
     }
     while depth > 1 && is_left_whole(cx, depth - 1) {
@@ -338,7 +338,7 @@ fn is_left_whole(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
         if !seen.insert(value) {
             continue;
         }
-        let payload = cx.vars.get(value);
+        let payload = cx.trace.vars.get(value);
         let object = payload.object().map(|object| object.bind(cx.py));
         if payload.form() == Form::Tensor || object.is_some_and(|object| cx.runtime.may_hold_tensors(object)) {
             return false;
@@ -349,9 +349,9 @@ fn is_left_whole(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
 }
 
 /// True if the instruction reads or writes variables of its frame, or anything but values on its stack.
-fn needs_its_frame(cx: &OpcodeExecutor<'_>, frame: &Checkpoint) -> bool {
+fn needs_its_frame(trace: &Trace<'_>, frame: &Checkpoint) -> bool {
     let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
-    let operand = Opcodes::get(cx.py).info(opcode).operand;
+    let operand = Opcodes::get(trace.py).info(opcode).operand;
     let of_variables = matches!(operand, OperandTable::Local | OperandTable::LocalPair | OperandTable::Cell);
     of_variables || opcode::describe(opcode).needs_frame
 }

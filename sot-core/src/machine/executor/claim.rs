@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple, PyType};
 
-use super::{BinaryOp, CompareOp, OpcodeExecutor};
+use super::{BinaryOp, CompareOp, OpcodeExecutor, Trace};
 use crate::cpython;
 use crate::emit;
 use crate::error::Flow;
@@ -153,7 +153,7 @@ impl OpcodeExecutor<'_> {
     /// Claims that the C function being called does nothing behind its next call of `function` but call `rest` with
     /// these arguments and the result.
     pub fn claim_rest(&mut self, function: VarId, rest: VarId, args: &[VarId]) {
-        let null = self.stack.null();
+        let null = self.trace.null();
         let below = emit::callable(rest, null).into_iter().chain(args.iter().copied()).collect();
         self.claims.above(function, Finish::Apply(args.len() as u32 + 1), below);
     }
@@ -166,15 +166,15 @@ pub(super) fn claim_left(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId, ri
         return Ok(());
     }
     let (left, right) = (cx.type_of(lhs)?, cx.type_of(rhs)?);
-    if right_first || is_sequence(cx, &left)? || is_sequence(cx, &right)? {
+    if right_first || is_sequence(&cx.trace, &left)? || is_sequence(&cx.trace, &right)? {
         cx.claims.take();
     }
     Ok(())
 }
 
 /// True if C code treats objects of this type as sequences.
-fn is_sequence(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>) -> Flow<bool> {
-    let py = cx.py;
+fn is_sequence(trace: &Trace<'_>, ty: &Bound<'_, PyAny>) -> Flow<bool> {
+    let py = trace.py;
     let sequences = [
         py.get_type::<PyList>(),
         py.get_type::<PyTuple>(),

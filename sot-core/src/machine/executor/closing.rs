@@ -67,15 +67,17 @@ fn is_of_handlers(cx: &OpcodeExecutor<'_>, exception: VarId) -> bool {
             Effect::Global { name: written, .. } | Effect::Attribute { name: written, .. } => Some(written) == name,
             _ => false,
         };
-        !cx.effects.log().iter().any(writes)
+        !cx.trace.effects.log().iter().any(writes)
     };
     match opcode::describe(opcode).quiet {
         Quiet::Never => false,
         Quiet::Always => true,
         Quiet::Argument(is_quiet) => is_quiet(arg),
-        Quiet::OfConstant => top.is_some_and(|top| cx.vars.get(top).constant().is_some()),
+        Quiet::OfConstant => top.is_some_and(|top| cx.trace.vars.get(top).constant().is_some()),
         Quiet::OfException => top == Some(exception),
         Quiet::GlobalUnwritten => is_untouched(),
-        Quiet::ModuleUnwritten => top.is_some_and(|top| cx.vars.get(top).form() == Form::Module) && is_untouched(),
+        Quiet::ModuleUnwritten => {
+            top.is_some_and(|top| cx.trace.vars.get(top).form() == Form::Module) && is_untouched()
+        }
     }
 }

@@ -29,8 +29,8 @@ impl<'py> OpcodeExecutor<'py> {
     /// A Python object equal to the value, if everything in it is known; it may be a copy.
     pub fn materialize(&mut self, id: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
         see_deeply(self, id, 0, &mut FxHashSet::default())?;
-        let payload = self.vars.get(id);
-        Ok(payload.materialize(self).map(|value| value.into_bound(self.py)))
+        let payload = self.trace.vars.get(id);
+        Ok(payload.materialize(&self.trace).map(|value| value.into_bound(self.py)))
     }
 
     /// Runs a pure operation. An error that it raises is the program's; an operation that warns is left to CPython.
@@ -46,7 +46,7 @@ impl<'py> OpcodeExecutor<'py> {
         match (self.runtime.factories.exception)(self, &exception) {
             Ok(exception) => {
                 if has_traceback {
-                    self.raised.lose_traceback(exception);
+                    self.trace.raised.lose_traceback(exception);
                 }
                 Unwind::Raise(exception)
             }
@@ -60,7 +60,7 @@ fn see_deeply(cx: &mut OpcodeExecutor<'_>, id: VarId, depth: usize, seen: &mut F
         return Ok(());
     }
     cx.see(id)?.open(cx, id)?;
-    for child in cx.vars.get(id).children() {
+    for child in cx.trace.vars.get(id).children() {
         see_deeply(cx, child, depth + 1, seen)?;
     }
     Ok(())

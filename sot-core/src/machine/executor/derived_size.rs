@@ -10,13 +10,15 @@ use crate::machine::variable::VarId;
 /// `None` if the backend does not know a formula, or what it rests on is not so in this call.
 pub(super) fn derived_size(cx: &mut OpcodeExecutor<'_>, tensor: VarId, axis: usize) -> Flow<Option<VarId>> {
     let result = cx.see(tensor)?.graph_argument(cx, tensor)?;
-    if let Some(known) = cx.graph.inputs.derived_size(&result.text, axis) {
+    if let Some(known) = cx.trace.graph.inputs.derived_size(&result.text, axis) {
         return Ok(Some(known));
     }
     let value = result.value.bind(cx.py);
-    let Some(formula) = cx.graph.building.build(|builder| builder.size_formula(value, axis))? else { return Ok(None) };
+    let Some(formula) = cx.trace.graph.building.build(|builder| builder.size_formula(value, axis))? else {
+        return Ok(None);
+    };
     let Some(size) = computed(cx, &formula)? else { return Ok(None) };
-    cx.graph.inputs.note_derived_size(result.text, axis, size);
+    cx.trace.graph.inputs.note_derived_size(result.text, axis, size);
     Ok(Some(size))
 }
 
@@ -27,10 +29,10 @@ fn computed(cx: &mut OpcodeExecutor<'_>, formula: &SizeFormula) -> Flow<Option<V
             return Ok(None);
         }
     }
-    let limit = cx.integer(formula.up_to)?;
-    let mut sum = cx.integer(formula.constant)?;
+    let limit = cx.trace.integer(formula.up_to)?;
+    let mut sum = cx.trace.integer(formula.constant)?;
     for (at, product) in formula.products.iter().enumerate() {
-        let mut value = cx.integer(product.factor)?;
+        let mut value = cx.trace.integer(product.factor)?;
         for (at, size) in product.sizes.iter().enumerate() {
             let Some(size) = input_size(cx, size) else { return Ok(None) };
             if !holds(cx, CompareOp::LessEqual, size, limit)? {
@@ -60,7 +62,7 @@ fn holds(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarId, rhs: VarId) -> 
 
 /// The size of an input, as an open number; `None` if the input is no tensor from outside.
 fn input_size(cx: &mut OpcodeExecutor<'_>, size: &InputSize) -> Option<VarId> {
-    let tensor = cx.graph.passed_variable(size.input.bind(cx.py))?;
-    let is_sourced = cx.trackers.is_sourced(cx.vars.tracker(tensor));
-    is_sourced.then(|| cx.open_size(tensor, size.axis))
+    let tensor = cx.trace.graph.passed_variable(size.input.bind(cx.py))?;
+    let is_sourced = cx.trace.trackers.is_sourced(cx.trace.vars.tracker(tensor));
+    is_sourced.then(|| cx.trace.open_size(tensor, size.axis))
 }

@@ -8,7 +8,7 @@ use pyo3::types::PyCode;
 use rustc_hash::FxHashMap;
 
 use super::rounds::Rounds;
-use super::{rounds, OpcodeExecutor, Refusals, ValuePolicy};
+use super::{rounds, OpcodeExecutor, Refusals, Trace, ValuePolicy};
 use crate::bytecode::Label;
 use crate::cache::{self, ShortLived};
 use crate::error::{Location, PlannedBreak};
@@ -38,7 +38,7 @@ pub struct History {
     pub(crate) awaits_filling: bool,
 }
 
-impl OpcodeExecutor<'_> {
+impl Trace<'_> {
     /// True if the outermost frame is that of a resume function.
     pub fn is_resumed(&self) -> bool {
         self.history.is_resumed

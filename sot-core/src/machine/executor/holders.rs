@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{lasting, Frame, Name, OpcodeExecutor};
+use super::{lasting, Frame, Name, OpcodeExecutor, Trace};
 use crate::machine::variable::VarId;
 use crate::side_effects::Effect;
 use crate::stats;
@@ -76,16 +76,16 @@ fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain, local: &Cell<LocalPlace>)
     let first = chain.values[0];
     let begins = match &chain.held_by {
         HeldBy::Frame => is_in_local(cx, first, local) || is_in_a_frame(cx, first),
-        HeldBy::Write => lasting::outlives(cx, first),
-        HeldBy::Global(globals, name) => is_global(cx, *globals, name, first),
-        HeldBy::Call(place) => matches!(cx.effects.log().get(*place), Some(Effect::Call { .. })),
+        HeldBy::Write => lasting::outlives(&cx.trace, first),
+        HeldBy::Global(globals, name) => is_global(&cx.trace, *globals, name, first),
+        HeldBy::Call(place) => matches!(cx.trace.effects.log().get(*place), Some(Effect::Call { .. })),
     };
     begins
         && chain.values.windows(2).enumerate().all(|(place, pair)| {
             let next = match chain.held_by {
-                HeldBy::Write if place == 0 => held_by(cx, pair[0]),
-                HeldBy::Frame => held_by(cx, pair[0]),
-                _ => kept_by(cx, pair[0]),
+                HeldBy::Write if place == 0 => held_by(&cx.trace, pair[0]),
+                HeldBy::Frame => held_by(&cx.trace, pair[0]),
+                _ => kept_by(&cx.trace, pair[0]),
             };
             next.contains(&pair[1])
         })
@@ -116,17 +116,17 @@ fn is_in_a_frame(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
 }
 
 /// The values that a value holds.
-fn held_by(cx: &OpcodeExecutor<'_>, holder: VarId) -> Vec<VarId> {
-    let mut held = cx.vars.get(holder).holds();
-    held.extend(cx.effects.attributes_of(holder).into_iter().map(|(_, value)| value));
+fn held_by(trace: &Trace<'_>, holder: VarId) -> Vec<VarId> {
+    let mut held = trace.vars.get(holder).holds();
+    held.extend(trace.effects.attributes_of(holder).into_iter().map(|(_, value)| value));
     held
 }
 
 /// The values that a value which remains keeps alive: those it needs in order to exist, without those that are only
 /// needed to compute it.
-fn kept_by(cx: &OpcodeExecutor<'_>, holder: VarId) -> Vec<VarId> {
-    let mut kept = lasting::next_of(cx, holder);
-    let payload = cx.vars.get(holder);
+fn kept_by(trace: &Trace<'_>, holder: VarId) -> Vec<VarId> {
+    let mut kept = lasting::next_of(trace, holder);
+    let payload = trace.vars.get(holder);
     let (children, held) = (payload.children(), payload.holds());
     if held.len() < children.len() {
         kept.retain(|value| held.contains(value) || !children.contains(value));
@@ -157,10 +157,10 @@ impl Holders {
         if let Some(values) = parts.iter().find_map(|part| chain_to(holders, *part)) {
             return of_frame(values);
         }
-        let next_of = |value| kept_by(cx, value);
-        let lasting = self.lasting.get_or_insert_with(|| walk(lasting::lasting_values(cx).into_iter(), next_of));
+        let next_of = |value| kept_by(&cx.trace, value);
+        let lasting = self.lasting.get_or_insert_with(|| walk(lasting::lasting_values(&cx.trace).into_iter(), next_of));
         match parts.iter().find_map(|part| chain_to(lasting, *part)) {
-            Some(values) => (true, begin_at_writer(cx, values)),
+            Some(values) => (true, begin_at_writer(&cx.trace, values)),
             None => (false, None),
         }
     }
@@ -179,31 +179,31 @@ fn holders_in_frames(cx: &OpcodeExecutor<'_>) -> FxHashMap<VarId, VarId> {
         let locals = frame.locals.iter().flatten();
         locals.chain(&frame.stack).chain(&frame.cells).copied().collect::<Vec<_>>()
     };
-    walk(frames.flat_map(variables).chain(handled), |holder| held_by(cx, holder))
+    walk(frames.flat_map(variables).chain(handled), |holder| held_by(&cx.trace, holder))
 }
 
 /// Returns the chain from what a write has left the first value in; `None` if there is no such write.
-fn begin_at_writer(cx: &OpcodeExecutor<'_>, values: Vec<VarId>) -> Option<Chain> {
+fn begin_at_writer(trace: &Trace<'_>, values: Vec<VarId>) -> Option<Chain> {
     let first = *values.first()?;
     let mut seen = FxHashSet::default();
-    for (place, effect) in cx.effects.log().iter().enumerate().rev() {
+    for (place, effect) in trace.effects.log().iter().enumerate().rev() {
         let written = match effect {
             Effect::Attribute { object, .. } => *object,
             Effect::Contents { container: written } | Effect::Cell { cell: written } => *written,
             Effect::Global { globals, name, value } => {
-                if *value == Some(first) && is_global(cx, *globals, name, first) {
+                if *value == Some(first) && is_global(trace, *globals, name, first) {
                     return Some(Chain { values, held_by: HeldBy::Global(*globals, Rc::clone(name)) });
                 }
                 continue;
             }
             Effect::Call { .. } => {
-                if lasting::values_of(cx, effect).contains(&first) {
+                if lasting::values_of(trace, effect).contains(&first) {
                     return Some(Chain { values, held_by: HeldBy::Call(place) });
                 }
                 continue;
             }
         };
-        if seen.insert(written) && lasting::outlives(cx, written) && held_by(cx, written).contains(&first) {
+        if seen.insert(written) && lasting::outlives(trace, written) && held_by(trace, written).contains(&first) {
             return Some(Chain { values: [written].into_iter().chain(values).collect(), held_by: HeldBy::Write });
         }
     }
@@ -211,9 +211,9 @@ fn begin_at_writer(cx: &OpcodeExecutor<'_>, values: Vec<VarId>) -> Option<Chain>
 }
 
 /// True if the trace has bound a global to the value, and to no other one since.
-fn is_global(cx: &OpcodeExecutor<'_>, globals: TrackerId, name: &Name, value: VarId) -> bool {
-    let dict = cx.effects.globals_dict(globals);
-    dict.is_some_and(|dict| cx.effects.global(dict, name) == Some(Some(value)))
+fn is_global(trace: &Trace<'_>, globals: TrackerId, name: &Name, value: VarId) -> bool {
+    let dict = trace.effects.globals_dict(globals);
+    dict.is_some_and(|dict| trace.effects.global(dict, name) == Some(Some(value)))
 }
 
 /// Walks from values to those they hold. Returns the holder of each value; the first ones are their own holders.

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::OpcodeExecutor;
+use super::Trace;
 use crate::cpython;
 use crate::guard::Test;
 use crate::machine::variable::{Form, VarId, Variable};
@@ -102,7 +102,7 @@ impl Drop for StandInClasses {
     }
 }
 
-impl<'py> OpcodeExecutor<'py> {
+impl<'py> Trace<'py> {
     /// Notes that the object stands for the variable, which was made in the trace.
     pub fn stand_for(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
         self.identities.insert(object, id);
@@ -158,35 +158,35 @@ impl<'py> OpcodeExecutor<'py> {
 }
 
 /// Guards that written objects are different objects from `others`, and from one another.
-fn assume_apart(cx: &mut OpcodeExecutor<'_>, written: &[TrackerId], mut others: Vec<TrackerId>) {
+fn assume_apart(trace: &mut Trace<'_>, written: &[TrackerId], mut others: Vec<TrackerId>) {
     others.sort_unstable();
     if written.len() * others.len() > MAX_PAIRS {
         let is_written: FxHashSet<_> = written.iter().copied().collect();
         others.retain(|other| !is_written.contains(other));
-        cx.guards.add(written[0], Test::Apart { written: written.into(), others: others.into() });
+        trace.guards.add(written[0], Test::Apart { written: written.into(), others: others.into() });
         return;
     }
     for &tracker in written {
         for &other in others.iter().filter(|other| **other != tracker) {
-            cx.guards.add(tracker, Test::DiffersFrom(other));
+            trace.guards.add(tracker, Test::DiffersFrom(other));
         }
     }
 }
 
 /// Returns the tracker and type of an object from outside that only its identity tells from others of the type.
-fn told_apart_by_identity<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
-    let (tracker, payload) = (cx.vars.tracker(id), cx.vars.get(id));
+fn told_apart_by_identity<'py>(trace: &Trace<'py>, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
+    let (tracker, payload) = (trace.vars.tracker(id), trace.vars.get(id));
     let looked_at = !matches!(payload.form(), Form::Lazy | Form::Class | Form::Module);
-    (looked_at && cx.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(cx)))
+    (looked_at && trace.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(trace)))
 }
 
 /// Notes a tensor that a plug-in has found. If a tracker has found two tensors, new code would load one for both.
-pub(super) fn note_fetched(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
-    let is_foreign = matches!(cx.trackers.get(tracker), Tracker::Foreign { .. });
-    if is_foreign && cx.runtime.backend.is_tensor(object) {
+pub(super) fn note_fetched(trace: &mut Trace<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
+    let is_foreign = matches!(trace.trackers.get(tracker), Tracker::Foreign { .. });
+    if is_foreign && trace.runtime.backend.is_tensor(object) {
         let address = object.as_ptr() as usize;
-        if *cx.identities.fetched.entry(tracker).or_insert(address) != address {
-            cx.identities.contradiction = Some(tracker);
+        if *trace.identities.fetched.entry(tracker).or_insert(address) != address {
+            trace.identities.contradiction = Some(tracker);
         }
     }
 }

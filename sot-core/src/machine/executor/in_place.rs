@@ -8,7 +8,7 @@
 use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
 
-use super::{CallArgs, OpcodeExecutor};
+use super::{CallArgs, OpcodeExecutor, Trace};
 use crate::backend::{CallKind, TensorMeta};
 use crate::entity::SymbolId;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -25,24 +25,24 @@ impl<'py> OpcodeExecutor<'py> {
             return Err(refuse("a tensor that is not its first argument"));
         };
         let payload = self.see(tensor)?;
-        if self.graph.building.has_memory() {
+        if self.trace.graph.building.has_memory() {
             return change_in_memory(self, callee, name, args, &refuse);
         }
         let symbol = match payload.symbol() {
             Some(symbol) => symbol,
             None => outside(self, tensor, &*payload, &refuse)?,
         };
-        let input = self.graph.inputs.symbol_of(tensor);
+        let input = self.trace.graph.inputs.symbol_of(tensor);
         refuse_sharing(self, tensor, symbol, &refuse)?;
         let before = meta(self, symbol)?;
-        let at = self.graph.mark().statements;
+        let at = self.trace.graph.mark().statements;
         let changed = self.call_graph(CallKind::InPlace, callee, name, args)?;
-        let payload = self.vars.get(changed);
+        let payload = self.trace.vars.get(changed);
         let after = payload.symbol().map(|symbol| meta(self, symbol)).transpose()?.flatten();
         let keeps_gradient = match payload.symbol() {
             Some(symbol) if input.is_some() => {
-                let value = self.graph.value(symbol);
-                self.graph.building.builder()?.keeps_gradient(&value)?
+                let value = self.trace.graph.value(symbol);
+                self.trace.graph.building.builder()?.keeps_gradient(&value)?
             }
             _ => false,
         };
@@ -60,20 +60,20 @@ impl<'py> OpcodeExecutor<'py> {
                             "a tensor in place that is there outside the graph, and gives it a gradient",
                         ));
                     }
-                    self.graph.writes.push(Write { input, after: symbol, at });
-                    if !self.graph.can_be_called() {
+                    self.trace.graph.writes.push(Write { input, after: symbol, at });
+                    if !self.trace.graph.can_be_called() {
                         return Err(refuse("a tensor from outside the graph by a call that cannot be repeated"));
                     }
                     let gradient = after.gradient.with(keeps_gradient);
                     let known = TensorMeta { gradient, ..after };
-                    payload = (self.runtime.factories.written)(self.py, symbol, known, self.vars.get(tensor));
+                    payload = (self.runtime.factories.written)(self.py, symbol, known, self.trace.vars.get(tensor));
                 }
-                self.vars.set(tensor, payload);
+                self.trace.vars.set(tensor, payload);
                 // Nothing refers to the result's variable. It must not count as another tensor that shares the
                 // memory.
-                let none = self.none();
-                let none = self.vars.get(none);
-                self.vars.set(changed, none);
+                let none = self.trace.none();
+                let none = self.trace.vars.get(none);
+                self.trace.vars.set(changed, none);
                 Ok(tensor)
             }
             (Some(before), Some(after)) if before.gradient.flows && !after.gradient.flows => {
@@ -96,14 +96,14 @@ fn change_in_memory<'py>(
     let tensor = args.positional[0];
     let payload = cx.see(tensor)?;
     if let Some(object) = payload.object().map(|object| object.bind(cx.py).clone()) {
-        if !cx.graph.building.builder()?.may_write_to(&object) {
+        if !cx.trace.graph.building.builder()?.may_write_to(&object) {
             return Err(refuse("a tensor in place that is there outside the graph"));
         }
     }
     let value = payload.graph_argument(cx, tensor)?.value.into_bound(cx.py);
-    let before = cx.graph.building.value_meta(&value)?;
+    let before = cx.trace.graph.building.value_meta(&value)?;
     cx.call_graph(CallKind::InPlace, callee, name, args)?;
-    if before.is_none() || cx.graph.building.value_meta(&value)? != before {
+    if before.is_none() || cx.trace.graph.building.value_meta(&value)? != before {
         return Err(refuse("what the tensor is, not only its numbers"));
     }
     Ok(tensor)
@@ -111,7 +111,7 @@ fn change_in_memory<'py>(
 
 /// True if an earlier attempt has found that a parameter is changed in place.
 pub(super) fn is_written(cx: &OpcodeExecutor<'_>, parameter: TrackerId) -> bool {
-    cx.sizes.is_written(cx.trackers.path(parameter))
+    cx.sizes.is_written(cx.trace.trackers.path(parameter))
 }
 
 /// Returns the symbol of a tensor from outside that may be changed.
@@ -122,24 +122,24 @@ fn outside(
     refuse: &dyn Fn(&str) -> Unwind,
 ) -> Flow<SymbolId> {
     let there = "a tensor in place that is there outside the graph";
-    let tracker = cx.vars.tracker(tensor);
-    let object = payload.object().filter(|_| payload.form() == Form::Tensor && cx.trackers.is_sourced(tracker));
+    let tracker = cx.trace.vars.tracker(tensor);
+    let object = payload.object().filter(|_| payload.form() == Form::Tensor && cx.trace.trackers.is_sourced(tracker));
     let Some(object) = object.map(|object| object.bind(cx.py).clone()) else { return Err(refuse(there)) };
-    if !cx.graph.building.builder()?.may_write_to(&object) || !cx.graph.can_be_called() {
+    if !cx.trace.graph.building.builder()?.may_write_to(&object) || !cx.trace.graph.can_be_called() {
         return Err(refuse(there));
     }
     payload.graph_argument(cx, tensor)?;
-    if cx.graph.inputs.is_parameter(tensor) {
-        let path = cx.trackers.path(tracker);
+    if cx.trace.graph.inputs.is_parameter(tensor) {
+        let path = cx.trace.trackers.path(tracker);
         cx.note_abandoned(&format!("{path} is changed in place, so it becomes an input of the graph"));
         return Err(cx.sizes.note_written(path));
     }
-    cx.graph.inputs.symbol_of(tensor).ok_or_else(|| refuse(there))
+    cx.trace.graph.inputs.symbol_of(tensor).ok_or_else(|| refuse(there))
 }
 
 fn meta(cx: &mut OpcodeExecutor<'_>, symbol: SymbolId) -> Flow<Option<TensorMeta>> {
-    let value = cx.graph.value(symbol);
-    Ok(cx.graph.building.value_meta(&value)?)
+    let value = cx.trace.graph.value(symbol);
+    Ok(cx.trace.graph.building.value_meta(&value)?)
 }
 
 /// Breaks the graph if another tensor may show the change, or if a replayed effect would show the change too early.
@@ -150,7 +150,7 @@ fn refuse_sharing(
     refuse: &dyn Fn(&str) -> Unwind,
 ) -> Flow<()> {
     let memory = memory_of(cx, symbol)?;
-    let others = cx.graph.inputs.entered().filter(|(variable, _)| *variable != tensor);
+    let others = cx.trace.graph.inputs.entered().filter(|(variable, _)| *variable != tensor);
     let outside: Vec<SymbolId> = others.map(|(_, symbol)| symbol).collect();
     for other in outside {
         if memory_of(cx, other)? == memory {
@@ -158,7 +158,7 @@ fn refuse_sharing(
         }
     }
     let mut shared = Vec::new();
-    for (id, payload) in cx.vars.iter() {
+    for (id, payload) in cx.trace.vars.iter() {
         match payload.symbol() {
             Some(other) if id != tensor => shared.push((id, other)),
             _ => {}
@@ -172,28 +172,28 @@ fn refuse_sharing(
     }
     if !sharing.is_empty() {
         let called_directly = cx.stack.iter().skip(1).all(|frame| frame.claim.is_some());
-        if !called_directly || !reachable(cx, roots(cx)).is_disjoint(&sharing) {
+        if !called_directly || !reachable(&cx.trace, roots(cx)).is_disjoint(&sharing) {
             return Err(refuse("a tensor in place that may share memory with another one"));
         }
     }
-    let noted = cx.effects.log().iter().filter_map(|effect| match effect {
+    let noted = cx.trace.effects.log().iter().filter_map(|effect| match effect {
         Effect::Call { args, keywords, .. } => Some(args.iter().chain(keywords.iter().map(|(_, arg)| arg)).copied()),
         _ => None,
     });
     let noted: Vec<VarId> = noted.flatten().collect();
-    if !noted.is_empty() && reachable(cx, noted).contains(&tensor) {
+    if !noted.is_empty() && reachable(&cx.trace, noted).contains(&tensor) {
         return Err(refuse("a tensor that was used for an effect before"));
     }
     Ok(())
 }
 
 fn memory_of(cx: &mut OpcodeExecutor<'_>, symbol: SymbolId) -> Flow<u64> {
-    if let Some(known) = cx.graph.symbols.memory(symbol) {
+    if let Some(known) = cx.trace.graph.symbols.memory(symbol) {
         return Ok(known);
     }
-    let value = cx.graph.value(symbol);
-    let memory = cx.graph.building.builder()?.memory(&value)?;
-    cx.graph.symbols.note_memory(symbol, memory);
+    let value = cx.trace.graph.value(symbol);
+    let memory = cx.trace.graph.building.builder()?.memory(&value)?;
+    cx.trace.graph.symbols.note_memory(symbol, memory);
     Ok(memory)
 }
 
@@ -205,7 +205,7 @@ fn roots(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
         roots.extend(frame.handled.iter().map(|handled| handled.exception).chain(frame.variables));
         roots.extend(frame.claim.iter().flat_map(|claim| &claim.below));
     }
-    for effect in cx.effects.log() {
+    for effect in cx.trace.effects.log() {
         match effect {
             Effect::Attribute { object, value, .. } => roots.extend(std::iter::once(object).chain(value)),
             Effect::Global { value, .. } => roots.extend(value),
@@ -219,11 +219,11 @@ fn roots(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
     roots
 }
 
-fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> FxHashSet<VarId> {
+fn reachable(trace: &Trace<'_>, mut pending: Vec<VarId>) -> FxHashSet<VarId> {
     let mut seen = FxHashSet::default();
     while let Some(variable) = pending.pop() {
         if seen.insert(variable) {
-            pending.extend(cx.vars.get(variable).children());
+            pending.extend(trace.vars.get(variable).children());
         }
     }
     seen

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyFunction;
 
 use super::bind::bind;
-use super::{unwinding, CallArgs, CodeUnit, Exit, Frame, Globals, Name, OpcodeExecutor};
+use super::{unwinding, CallArgs, CodeUnit, Exit, Frame, Globals, Name, OpcodeExecutor, Trace};
 use crate::bytecode::flags::{ASYNCHRONOUS, FUNCTION, GENERATOR};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
@@ -63,7 +63,7 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
         let mut frame = self.frame(function, args)?;
         if flags & GENERATOR != 0 {
             let payload = (self.cx.runtime.factories.generator)(frame);
-            let generator = self.cx.produce(payload);
+            let generator = self.cx.trace.produce(payload);
             self.cx.note_step(generator);
             return Ok(generator);
         }
@@ -80,12 +80,12 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
         let mut frame = Frame::new(Rc::clone(&function.code), function.globals.share(cx.py));
         frame.function = Some(function.variable);
         frame.locals[..slots.len()].copy_from_slice(&slots);
-        cx.make_cells(&mut frame, &function.closure);
+        cx.trace.make_cells(&mut frame, &function.closure);
         Ok(frame)
     }
 }
 
-impl OpcodeExecutor<'_> {
+impl Trace<'_> {
     /// Makes the cells of a frame: new ones for cell variables, with the argument of that name, then those of the
     /// closure.
     pub fn make_cells(&mut self, frame: &mut Frame, closure: &[VarId]) {
@@ -99,7 +99,9 @@ impl OpcodeExecutor<'_> {
         }
         frame.cells.extend_from_slice(closure);
     }
+}
 
+impl OpcodeExecutor<'_> {
     /// Simulates a frame on top of the present ones. Returns the frame, too, for generators.
     pub fn run_frame(&mut self, frame: Frame) -> Flow<(Exit, Frame)> {
         run_frame_from(self, frame, None)
@@ -125,7 +127,7 @@ fn run_frame_from(cx: &mut OpcodeExecutor<'_>, frame: Frame, raised: Option<VarI
         (Ok(exit), Some(frame)) => Ok((exit, frame)),
         (Err(unwind), _) => {
             if let Unwind::Raise(exception) = unwind {
-                cx.raised.leaving = Some(exception);
+                cx.trace.raised.leaving = Some(exception);
             }
             Err(unwind)
         }

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 
-use super::OpcodeExecutor;
+use super::Trace;
 use crate::machine::variable::VarId;
 use crate::side_effects::Effect;
 use crate::stats;
 
 /// Returns all reachable variables, each once, in the order in which they are found.
-pub(crate) fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> Vec<VarId> {
+pub(crate) fn reachable(trace: &Trace<'_>, mut pending: Vec<VarId>) -> Vec<VarId> {
     let (mut seen, mut found) = (FxHashSet::default(), Vec::new());
     stats::work(pending.len());
     while let Some(variable) = pending.pop() {
@@ -19,22 +19,22 @@ pub(crate) fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> Vec
             continue;
         }
         found.push(variable);
-        pending.extend(next_of(cx, variable));
+        pending.extend(next_of(trace, variable));
     }
     found
 }
 
 /// Returns the variables that a variable needs in order to exist.
-pub(crate) fn next_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Vec<VarId> {
-    let (payload, tracker) = (cx.vars.get(variable), cx.vars.tracker(variable));
+pub(crate) fn next_of(trace: &Trace<'_>, variable: VarId) -> Vec<VarId> {
+    let (payload, tracker) = (trace.vars.get(variable), trace.vars.tracker(variable));
     let mut next = Vec::new();
     // A loadable object brings its contents along; writes to it are effects.
     if payload.constant().is_none() {
-        next.extend(cx.trackers.made_with(tracker));
+        next.extend(trace.trackers.made_with(tracker));
     }
-    if !cx.trackers.is_loadable(tracker) {
+    if !trace.trackers.is_loadable(tracker) {
         next.extend(payload.children());
-        next.extend(cx.effects.attributes_of(variable).into_iter().map(|(_, value)| value));
+        next.extend(trace.effects.attributes_of(variable).into_iter().map(|(_, value)| value));
     }
     next
 }
@@ -50,29 +50,29 @@ pub(crate) fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> imp
 }
 
 /// Returns the values that remain, after all writes, in objects that outlive the frame.
-pub(crate) fn lasting_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
+pub(crate) fn lasting_values(trace: &Trace<'_>) -> Vec<VarId> {
     let mut last = FxHashSet::default();
-    let log = cx.effects.log().iter().rev();
+    let log = trace.effects.log().iter().rev();
     let lasting = log.filter(|effect| match effect {
         Effect::Attribute { object, name, .. } => last.insert((Some(*object), None, Rc::clone(name))),
         Effect::Global { globals, name, .. } => last.insert((None, Some(*globals), Rc::clone(name))),
         _ => true,
     });
     let left_by = |effect: &Effect| match effect {
-        Effect::Contents { container } if outlives(cx, *container) => cx.vars.get(*container).holds(),
-        _ => values_of(cx, effect),
+        Effect::Contents { container } if outlives(trace, *container) => trace.vars.get(*container).holds(),
+        _ => values_of(trace, effect),
     };
     changed_once(lasting).flat_map(left_by).collect()
 }
 
 /// Returns the values that one effect hands to objects which outlive the frame.
-pub(crate) fn values_of(cx: &OpcodeExecutor<'_>, effect: &Effect) -> Vec<VarId> {
+pub(crate) fn values_of(trace: &Trace<'_>, effect: &Effect) -> Vec<VarId> {
     match effect {
-        Effect::Attribute { object, value, .. } => value.filter(|_| outlives(cx, *object)).into_iter().collect(),
+        Effect::Attribute { object, value, .. } => value.filter(|_| outlives(trace, *object)).into_iter().collect(),
         Effect::Global { value, .. } => value.iter().copied().collect(),
         Effect::Contents { container: changed } | Effect::Cell { cell: changed } => {
-            if outlives(cx, *changed) {
-                cx.vars.get(*changed).children()
+            if outlives(trace, *changed) {
+                trace.vars.get(*changed).children()
             } else {
                 Vec::new()
             }
@@ -86,6 +86,6 @@ pub(crate) fn values_of(cx: &OpcodeExecutor<'_>, effect: &Effect) -> Vec<VarId> 
 
 /// True if the object existed before the frame ran, or if something that existed holds it. Writes to other objects
 /// are part of making them.
-pub(crate) fn outlives(cx: &OpcodeExecutor<'_>, object: VarId) -> bool {
-    cx.trackers.is_loadable(cx.vars.tracker(object)) || cx.vars.get(object).is_held_outside()
+pub(crate) fn outlives(trace: &Trace<'_>, object: VarId) -> bool {
+    trace.trackers.is_loadable(trace.vars.tracker(object)) || trace.vars.get(object).is_held_outside()
 }

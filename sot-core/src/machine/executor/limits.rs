@@ -157,7 +157,7 @@ pub(super) fn count_step(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         return refuse_longer_trace(cx);
     }
     if cx.limits.steps % PROGRESS_STEPS == 0 {
-        progress::tick(cx.py, cx.graph.ir().statements.len());
+        progress::tick(cx.py, cx.trace.graph.ir().statements.len());
     }
     if cx.limits.steps % SIGNAL_STEPS == 0 {
         return cx.limits.look_for_signals();
@@ -172,7 +172,7 @@ fn refuse_longer_trace(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         return Err(Unwind::fallback(ReasonId::TraceTooLong, text));
     }
     let most = cx.limits.most;
-    if most < MAX_STEPS && cx.graph.has_met_tensors() {
+    if most < MAX_STEPS && cx.trace.graph.has_met_tensors() {
         cx.limits.most = MAX_STEPS;
         return Ok(());
     }

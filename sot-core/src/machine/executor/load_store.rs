@@ -22,10 +22,10 @@ impl<'py> OpcodeExecutor<'py> {
         let value = code.code.consts.get(index as usize).ok_or_else(|| bad_operand("constant"))?;
         let value = value.bind(self.py);
         if crate::cpython::is_atom(value) {
-            return Ok(self.constant(value.clone().unbind()));
+            return Ok(self.trace.constant(value.clone().unbind()));
         }
-        let tracker = self.trackers.constant(value.clone().unbind());
-        Ok(self.wrap(value, tracker))
+        let tracker = self.trace.trackers.constant(value.clone().unbind());
+        Ok(self.trace.wrap(value, tracker))
     }
 
     /// The local in a slot; an unbound one raises `UnboundLocalError` in the program.
@@ -52,7 +52,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let error = self.raise(PyNameError::new_err(format!("name '{name}' is not defined")));
         if let Unwind::Raise(exception) = error {
-            let name = self.string(name);
+            let name = self.trace.string(name);
             (self.runtime.factories.tell)(self, exception, &[("name", name)])?;
         }
         Err(error)
@@ -61,7 +61,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// The value of a name in the frame's globals, if there is one.
     pub fn find_global(&mut self, name: &Name) -> Flow<Option<VarId>> {
         if let Some(names) = self.stack.frame().global_names {
-            let key = self.string(name);
+            let key = self.trace.string(name);
             let found = self.contains(names, key, false)?;
             return if self.truth(found)? { self.get_item(names, key).map(Some) } else { Ok(None) };
         }
@@ -72,19 +72,19 @@ impl<'py> OpcodeExecutor<'py> {
     /// The value of a name in these globals, if there is one. Guards that it exists, or does not.
     pub fn find_global_in(&mut self, globals: &Globals, name: &Name) -> Flow<Option<VarId>> {
         let py = self.py;
-        if let Some(written) = self.effects.global(&globals.dict, name) {
+        if let Some(written) = self.trace.effects.global(&globals.dict, name) {
             return Ok(written);
         }
         self.refuse_written_names(globals.dict.bind(py))?;
         match globals.dict.bind(py).get_item(&**name)? {
             Some(object) => {
                 let key = Key::Str(Rc::clone(name));
-                let tracker = self.trackers.add(Tracker::Item { of: globals.tracker, key });
-                self.guards.require(tracker);
-                Ok(Some(self.wrap(&object, tracker)))
+                let tracker = self.trace.trackers.add(Tracker::Item { of: globals.tracker, key });
+                self.trace.guards.require(tracker);
+                Ok(Some(self.trace.wrap(&object, tracker)))
             }
             None => {
-                self.guards.add(globals.tracker, Test::LacksKey(Key::Str(Rc::clone(name))));
+                self.trace.guards.add(globals.tracker, Test::LacksKey(Key::Str(Rc::clone(name))));
                 Ok(None)
             }
         }
@@ -93,8 +93,8 @@ impl<'py> OpcodeExecutor<'py> {
     /// Breaks the graph if a module's `__dict__` was written as a dict. Reads and writes of its variables would miss
     /// such writes.
     pub fn refuse_written_names(&self, names: &Bound<'py, PyDict>) -> Flow<()> {
-        match self.identities.of(names.as_any()) {
-            Some(met) if self.effects.written().any(|written| written == met) => {
+        match self.trace.identities.of(names.as_any()) {
+            Some(met) if self.trace.effects.written().any(|written| written == met) => {
                 let text = "a variable of a module whose __dict__ is written as a dict, too";
                 Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text))
             }
@@ -115,19 +115,19 @@ impl<'py> OpcodeExecutor<'py> {
             let text = format!("the name '{name}' in a function with builtins of its own");
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
-        if let Some(written) = self.effects.global(builtins.as_unbound(), name) {
+        if let Some(written) = self.trace.effects.global(builtins.as_unbound(), name) {
             return Ok(written);
         }
         self.refuse_written_names(&builtins)?;
-        let tracker = self.trackers.add(Tracker::Builtins);
+        let tracker = self.trace.trackers.add(Tracker::Builtins);
         match builtins.get_item(&**name)? {
             Some(object) => {
-                let tracker = self.trackers.add(Tracker::Item { of: tracker, key: Key::Str(Rc::clone(name)) });
-                self.guards.require(tracker);
-                Ok(Some(self.wrap(&object, tracker)))
+                let tracker = self.trace.trackers.add(Tracker::Item { of: tracker, key: Key::Str(Rc::clone(name)) });
+                self.trace.guards.require(tracker);
+                Ok(Some(self.trace.wrap(&object, tracker)))
             }
             None => {
-                self.guards.add(tracker, Test::LacksKey(Key::Str(Rc::clone(name))));
+                self.trace.guards.add(tracker, Test::LacksKey(Key::Str(Rc::clone(name))));
                 Ok(None)
             }
         }
@@ -140,13 +140,13 @@ impl<'py> OpcodeExecutor<'py> {
             return Err(self.raise(PyNameError::new_err(format!("name '{name}' is not defined"))));
         }
         if let Some(names) = self.stack.frame().global_names {
-            let key = self.string(name);
+            let key = self.trace.string(name);
             return match value {
                 Some(value) => self.set_item(names, key, value),
                 None => self.del_item(names, key),
             };
         }
-        self.effects.set_global(self.py, &globals, name, value);
+        self.trace.effects.set_global(self.py, &globals, name, value);
         Ok(())
     }
 
@@ -157,11 +157,11 @@ impl<'py> OpcodeExecutor<'py> {
         dict: &Bound<'py, PyDict>,
         tracker: Option<crate::tracker::TrackerId>,
     ) -> Flow<Globals> {
-        let root = self.trackers.add(Tracker::Globals);
+        let root = self.trace.trackers.add(Tracker::Globals);
         let is_root = dict.is(&self.stack.root_globals);
         let tracker = match tracker {
             Some(tracker) if is_root => {
-                self.guards.add(tracker, Test::SameAs(root));
+                self.trace.guards.add(tracker, Test::SameAs(root));
                 root
             }
             Some(tracker) => tracker,

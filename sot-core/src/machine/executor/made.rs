@@ -6,14 +6,14 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyIterator, PyList, PyString, PyTuple, PyType};
 
-use super::{limits, OpcodeExecutor};
+use super::{limits, OpcodeExecutor, Trace};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::is_held_weakly;
 use crate::machine::variable::{VarId, Variable};
 use crate::policy::MAX_ITEMS;
 use crate::tracker::{ById, Tracker, TrackerId};
 
-impl<'py> OpcodeExecutor<'py> {
+impl<'py> Trace<'py> {
     /// Adds a variable made in the trace.
     pub fn produce(&mut self, payload: Rc<dyn Variable>) -> VarId {
         let tracker = self.trackers.add(Tracker::Produced);
@@ -72,25 +72,27 @@ impl<'py> OpcodeExecutor<'py> {
             Tracker::Constant(object)
         })
     }
+}
 
+impl<'py> OpcodeExecutor<'py> {
     /// Returns a variable for the result of a pure call made while tracing: a new value, which new code must make
     /// anew.
     pub fn wrap_fresh(&mut self, object: &Bound<'py, PyAny>) -> Flow<VarId> {
         if self.runtime.is_constant(object) {
             self.limits.charge_bytes(object);
-            return Ok(self.constant(object.clone().unbind()));
+            return Ok(self.trace.constant(object.clone().unbind()));
         }
         limits::refuse_deep_values()?;
         if let Ok(tuple) = object.cast_exact::<PyTuple>() {
             self.limits.refuse_many(tuple.len())?;
             let items = tuple.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
-            return Ok(self.tuple(items));
+            return Ok(self.trace.tuple(items));
         }
         if let Ok(list) = object.cast_exact::<PyList>() {
             self.limits.refuse_many(list.len())?;
             let items = list.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
             let payload = (self.runtime.factories.list)(items);
-            return Ok(self.produce(payload));
+            return Ok(self.trace.produce(payload));
         }
         if object.is_instance_of::<PyBaseException>() {
             return (self.runtime.factories.exception)(self, object);
@@ -100,7 +102,7 @@ impl<'py> OpcodeExecutor<'py> {
             let items = items.clone().take(MAX_ITEMS + 1).collect::<PyResult<Vec<_>>>()?;
             self.limits.refuse_many(items.len())?;
             let items = items.iter().map(|item| self.wrap_fresh(item)).collect::<Flow<Vec<_>>>()?;
-            let items = self.tuple(items);
+            let items = self.trace.tuple(items);
             return self.iter(items);
         }
         self.met.class_of(object);
@@ -108,8 +110,8 @@ impl<'py> OpcodeExecutor<'py> {
         if is_value || object.is_instance_of::<PyType>() || object.is_callable() {
             // Pure calls do not make types and functions, they only return existing ones. Of an immutable value any
             // object will do.
-            let tracker = self.trackers.constant(object.clone().unbind());
-            return Ok(self.wrap(object, tracker));
+            let tracker = self.trace.trackers.constant(object.clone().unbind());
+            return Ok(self.trace.wrap(object, tracker));
         }
         let has_kind = !self.runtime.kinds.find(object).is_some_and(|kind| kind.of_any_class);
         // New code would make a plain tuple of a named tuple.
@@ -118,7 +120,7 @@ impl<'py> OpcodeExecutor<'py> {
             let text = format!("a call that makes a {name}");
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
-        let tracker = self.trackers.add(Tracker::Produced);
-        Ok(self.wrap(object, tracker))
+        let tracker = self.trace.trackers.add(Tracker::Produced);
+        Ok(self.trace.wrap(object, tracker))
     }
 }

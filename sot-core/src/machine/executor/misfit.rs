@@ -40,7 +40,7 @@ fn look_alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bo
         // A tensor is iterable, and its operators are the framework's.
         return Ok(None);
     }
-    let (py, ty) = (cx.py, payload.python_type(cx));
+    let (py, ty) = (cx.py, payload.python_type(&cx.trace));
     let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
     let like =
         |name: String, base: &Bound<'py, PyType>| py.get_type::<PyType>().call1((name, (base,), PyDict::new(py))).ok();

@@ -42,6 +42,7 @@ mod stack;
 mod statements;
 mod stores;
 mod switches;
+mod trace;
 mod traceback;
 mod unwinding;
 pub mod warnings;
@@ -55,19 +56,14 @@ use pyo3::types::PyDict;
 
 use crate::bytecode::Label;
 use crate::cache;
-use crate::compiler;
 use crate::error::{Flow, Forbidden, Reason, ReasonId, Unwind};
-use crate::graph::FunctionGraph;
-use crate::guard::Guards;
 use crate::log;
 use crate::machine::observer::{self, ObserverProgress};
 use crate::machine::opcode::{Next, Operand};
 use crate::machine::runtime::Runtime;
-use crate::machine::variable::{VarId, Variables};
+use crate::machine::variable::VarId;
 use crate::policy;
 use crate::report::{self, SourceRecord};
-use crate::side_effects::SideEffects;
-use crate::tracker::Trackers;
 
 pub use crate::bytecode::CodeUnit;
 use crate::open_sizes::Sizes;
@@ -91,9 +87,9 @@ pub(crate) use refused::{Refusals, Refused};
 pub use stack::FrameStack;
 use statements::StatementInProgress;
 pub use switches::Switches;
+pub use trace::Trace;
 pub use traceback::{TracebackEntry, TracebackVariable, TracedFrame};
 pub use unwinding::BookkeepingVariable;
-use watched::WatchedDrops;
 
 /// How a simulated frame ended its run.
 pub enum Exit {
@@ -111,47 +107,32 @@ pub(crate) struct Observed {
     pub(crate) told: ObserverProgress,
 }
 
-/// The state of one translation.
+/// A simulation: the trace so far, and the machine that goes on with it.
 pub struct OpcodeExecutor<'py> {
     /// The interpreter.
     pub py: Python<'py>,
     /// The frozen registries.
     pub runtime: &'static Runtime,
-    /// The variables.
-    pub vars: Variables,
-    /// Where the variables' values come from.
-    pub trackers: Trackers,
-    /// The assumptions about the values.
-    pub guards: Guards,
-    /// The tensor operations.
-    pub graph: FunctionGraph<'py>,
-    /// Facts from earlier calls.
-    pub(crate) history: Rc<History>,
-    /// Facts from this attempt, for later ones.
-    pub(crate) learnt: Learnt,
+    /// What the trace has recorded: values, assumptions, tensor operations and writes.
+    pub trace: Trace<'py>,
+    /// The frames being simulated.
+    pub stack: FrameStack,
+    /// The claim about the present instruction.
+    pub claims: Claims,
+    /// The global state that the trace has changed.
+    pub switches: Switches<'py>,
+    /// The limits of the trace.
+    pub limits: TraceLimits,
     /// Which sizes of tensors are left open.
     pub(crate) sizes: Sizes,
     /// The statement that is being made.
     pub(crate) statement: StatementInProgress,
-    /// The objects, code objects and opcodes that the trace rests on.
-    pub(crate) met: Met,
-    /// The writes and calls that new code replays.
-    pub effects: SideEffects,
-    /// The global state that the trace has changed.
-    pub switches: Switches<'py>,
-    /// The frames being simulated.
-    pub stack: FrameStack,
-    /// The variable of each object.
-    pub identities: IdentityMap,
     /// The states of the trace at which the graph can be broken.
     pub(crate) checkpoints: Checkpoints,
-    /// The exceptions that the trace has raised.
-    pub raised: Raised,
-    watched_drops: WatchedDrops,
-    /// The claim about the present instruction.
-    pub claims: Claims,
-    /// The limits of the trace.
-    pub limits: TraceLimits,
+    /// The objects, code objects and opcodes that the trace rests on.
+    pub(crate) met: Met,
+    /// Facts from this attempt, for later ones.
+    pub(crate) learnt: Learnt,
     /// Records for reports and observers.
     pub(crate) observed: Observed,
 }
@@ -165,36 +146,19 @@ impl<'py> OpcodeExecutor<'py> {
         history: Rc<History>,
         handover: Handover,
     ) -> Flow<Self> {
-        let mut vars = Variables::default();
-        let mut trackers = Trackers::default();
-        let produced = trackers.add(crate::tracker::Tracker::Produced);
-        let null = vars.add((runtime.factories.null)(), produced);
-        let mut guards = Guards::default();
-        guards.add_state(runtime.ask_backend(|backend| backend.state_test(py))?);
-        if let Some(test) = compiler::test(py) {
-            guards.add_state(test);
-        }
         Ok(OpcodeExecutor {
             py,
             runtime,
-            vars,
-            trackers,
-            guards,
-            graph: FunctionGraph::new(py, &*runtime.backend),
-            sizes: handover.sizes,
-            checkpoints: Checkpoints::new(handover.planned),
-            limits: TraceLimits::new(history.effort, history.gave_way),
-            history,
-            learnt: Learnt::starting_from(handover.refusals),
-            statement: StatementInProgress::default(),
-            met: Met::default(),
-            effects: SideEffects::default(),
-            switches: Switches::new(py),
-            stack: FrameStack::new(null, globals.clone().unbind()),
-            identities: IdentityMap::default(),
-            raised: Raised::default(),
-            watched_drops: WatchedDrops::default(),
+            stack: FrameStack::new(globals.clone().unbind()),
             claims: Claims::default(),
+            switches: Switches::new(py),
+            limits: TraceLimits::new(history.effort, history.gave_way),
+            trace: Trace::new(py, runtime, history)?,
+            sizes: handover.sizes,
+            statement: StatementInProgress::default(),
+            checkpoints: Checkpoints::new(handover.planned),
+            met: Met::default(),
+            learnt: Learnt::starting_from(handover.refusals),
             observed: Observed {
                 source: report::has_details().then(SourceRecord::default),
                 told: ObserverProgress::default(),
@@ -215,7 +179,7 @@ impl<'py> OpcodeExecutor<'py> {
             if resumable {
                 self.save();
                 if let Some(dropped) = watched::dropped(self) {
-                    let text = format!("{} is dropped, and its destruction runs code", self.text(dropped));
+                    let text = format!("{} is dropped, and its destruction runs code", self.trace.text(dropped));
                     let reason = Reason::new(ReasonId::UnsupportedOperation, text);
                     let frame = self.stack.frame_mut();
                     frame.at = frame.pc;
@@ -262,11 +226,6 @@ impl<'py> OpcodeExecutor<'py> {
             }
         }
     }
-
-    /// The text of a value, for logs.
-    pub fn text(&self, id: VarId) -> String {
-        self.vars.get(id).text(self)
-    }
 }
 
 /// Simulates one instruction of the innermost frame.
@@ -281,7 +240,7 @@ fn step(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let operand = Operand { opcode: instruction.opcode, arg: instruction.arg, at, target: instruction.target };
     frame.at = at;
     frame.pc = Label(at.0 + 1);
-    if cx.history.is_resumed {
+    if cx.trace.history.is_resumed {
         cx.met.place(&frame.code, at);
     }
     if cx.observed.source.is_some() {
@@ -324,7 +283,7 @@ fn with_location(cx: &OpcodeExecutor<'_>, mut unwind: Unwind) -> Unwind {
 }
 
 fn log_step(cx: &OpcodeExecutor<'_>, operand: &Operand) {
-    let stack: Vec<String> = cx.stack.frame().stack.iter().map(|&v| cx.text(v)).collect();
+    let stack: Vec<String> = cx.stack.frame().stack.iter().map(|&v| cx.trace.text(v)).collect();
     let name = cx.runtime.opcode_name(cx.py, operand.opcode);
     log::write(log::TRACE, &format!("[TraceExecution]: {name}, stack is [{}]", stack.join(", ")));
 }

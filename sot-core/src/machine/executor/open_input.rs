@@ -73,13 +73,13 @@ impl OpcodeExecutor<'_> {
 
     /// True if the variable is an open integer that a graph can take as input.
     pub fn is_open_argument(&self, id: VarId) -> bool {
-        if self.is_open(id) {
+        if self.trace.is_open(id) {
             return true;
         }
-        let Some(now) = changing::lazy_integer(self, id) else { return false };
-        let path = self.trackers.path(self.vars.tracker(id));
+        let Some(now) = changing::lazy_integer(&self.trace, id) else { return false };
+        let path = self.trace.trackers.path(self.trace.vars.tracker(id));
         let may_be = InOpenRange::around(now, self.sizes.least).is_some();
-        let opens = policy::opens_integer(changing::times_number_differed(self, id), opens_after_for(self, id));
+        let opens = policy::opens_integer(changing::times_number_differed(&self.trace, id), opens_after_for(self, id));
         opens && may_be && !self.sizes.is_closed(path)
     }
 
@@ -117,26 +117,26 @@ pub(super) fn open_question(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: Var
 
 /// Returns the open number as a value of the graph.
 fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
-    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
-        return if changing::lazy_integer(cx, id).is_some() { number_value(cx, id) } else { Ok(id) };
+    let Some(number) = cx.trace.vars.as_kind::<OpenNumber>(id) else {
+        return if changing::lazy_integer(&cx.trace, id).is_some() { number_value(cx, id) } else { Ok(id) };
     };
-    cx.graph.inputs.note_size_taken();
+    cx.trace.graph.inputs.note_size_taken();
     match &number.origin {
         OpenNumberOrigin::Size(tensor, axis) => {
             let of = cx.see(*tensor)?.graph_argument(cx, *tensor)?.text;
-            if let Some(known) = cx.graph.inputs.known_size(&of, *axis) {
+            if let Some(known) = cx.trace.graph.inputs.known_size(&of, *axis) {
                 return Ok(known);
             }
             let Some(size) = cx.runtime.backend.open_values().size_function(cx.py)? else { return Err(needs(cx, id)) };
-            let at = cx.integer(*axis as i64)?;
+            let at = cx.trace.integer(*axis as i64)?;
             let value = cx.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, at]))?;
-            cx.graph.inputs.note_size(of, *axis, value);
+            cx.trace.graph.inputs.note_size(of, *axis, value);
             Ok(value)
         }
         OpenNumberOrigin::Binary(op, lhs, rhs) => {
             let rounds_alike = matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
-                || is_natural(cx, *lhs) && is_natural(cx, *rhs);
-            let exact = |id| integer_in(cx, id).is_none_or(|number| number.abs() <= LARGEST_EXACT);
+                || is_natural(&cx.trace, *lhs) && is_natural(&cx.trace, *rhs);
+            let exact = |id| integer_in(&cx.trace, id).is_none_or(|number| number.abs() <= LARGEST_EXACT);
             if !(rounds_alike && exact(*lhs) && exact(*rhs)) {
                 let Some(number) = in_python(cx, id)? else { return Err(needs(cx, id)) };
                 return if cx.is_open_argument(number) { number_value(cx, number) } else { Ok(number) };
@@ -156,27 +156,27 @@ fn number_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     if !cx.is_open_argument(id) {
         return Err(needs_number(cx, id));
     }
-    let now = changing::lazy_integer(cx, id).unwrap_or_default();
+    let now = changing::lazy_integer(&cx.trace, id).unwrap_or_default();
     let Some(range) = InOpenRange::around(now, cx.sizes.least) else { return Err(needs_number(cx, id)) };
-    let tracker = cx.vars.tracker(id);
-    cx.guards.add(tracker, Test::Object(Box::new(InOpenRange(range))));
+    let tracker = cx.trace.vars.tracker(id);
+    cx.trace.guards.add(tracker, Test::Object(Box::new(InOpenRange(range))));
     let now = now.into_pyobject(cx.py).map_err(PyErr::from)?.into_any();
     given_number(cx, id, &now, "int64")
 }
 
 /// Makes a `float` from outside, or one computed from such numbers, an input of the graph.
 fn float_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
-    let Some(now) = changing::lazy_float(cx, id) else { return Err(needs_number(cx, id)) };
-    let tracker = cx.vars.tracker(id);
-    cx.guards.add(tracker, Test::TypeIs(Identity::of(now.get_type().as_any())));
+    let Some(now) = changing::lazy_float(&cx.trace, id) else { return Err(needs_number(cx, id)) };
+    let tracker = cx.trace.vars.tracker(id);
+    cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(now.get_type().as_any())));
     if cx.statement.checks_floats {
-        cx.guards.add(tracker, Test::Object(Box::new(OrdinaryFloat)));
+        cx.trace.guards.add(tracker, Test::Object(Box::new(OrdinaryFloat)));
     }
     given_number(cx, id, &now, "float64")
 }
 
 fn given_number<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId, now: &Bound<'py, PyAny>, dtype: &str) -> Flow<VarId> {
-    let path = cx.trackers.path(cx.vars.tracker(id));
+    let path = cx.trace.trackers.path(cx.trace.vars.tracker(id));
     cx.sizes.left_open.push(path);
     let symbol = match cx.number_input(id, now) {
         Ok(symbol) => symbol,
@@ -185,23 +185,23 @@ fn given_number<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId, now: &Bound<'py, P
     };
     let meta = TensorMeta { shape: Vec::new(), dtype: dtype.into(), gradient: GradientFlow::NONE };
     let payload = (cx.runtime.factories.tensor)(symbol, meta);
-    Ok(cx.produce(payload))
+    Ok(cx.trace.produce(payload))
 }
 
 fn needs_number(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
-    let text = format!("{} differs from call to call", cx.text(id));
+    let text = format!("{} differs from call to call", cx.trace.text(id));
     cx.settle_sizes(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 
 /// True if the variable is an integer that is left open.
 pub(super) fn is_open_integer(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
-    cx.is_open(id) || cx.is_open_argument(id)
+    cx.trace.is_open(id) || cx.is_open_argument(id)
 }
 
 /// Number of translations for which the number must have had another value before it is left open; 0 for a number
 /// computed from open sizes.
 fn opens_after_for(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<usize> {
-    if changing::is_of_sizes(cx, id) {
+    if changing::is_of_sizes(&cx.trace, id) {
         Some(0)
     } else {
         cx.sizes.opens_after
@@ -210,11 +210,11 @@ fn opens_after_for(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<usize> {
 
 /// True if the variable is a `float` that is left open and that a graph can take as input.
 fn is_open_float(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
-    let Some(now) = changing::lazy_float(cx, id) else { return false };
+    let Some(now) = changing::lazy_float(&cx.trace, id) else { return false };
     if cx.statement.checks_floats && !OrdinaryFloat.check(&now) {
         return false;
     }
-    let path = cx.trackers.path(cx.vars.tracker(id));
-    let opens = policy::opens_float(changing::times_number_differed(cx, id), opens_after_for(cx, id));
+    let path = cx.trace.trackers.path(cx.trace.vars.tracker(id));
+    let opens = policy::opens_float(changing::times_number_differed(&cx.trace, id), opens_after_for(cx, id));
     opens && !cx.sizes.is_closed(path)
 }

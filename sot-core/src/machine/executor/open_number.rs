@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
 use super::derived_size::derived_size;
-use super::{changing, sizes, BinaryOp, CompareOp, OpcodeExecutor};
+use super::{changing, sizes, BinaryOp, CompareOp, OpcodeExecutor, Trace};
 use crate::bytecode::Op;
 use crate::error::Flow;
 use crate::guard::Test;
@@ -37,18 +37,18 @@ impl Variable for OpenNumber {
         "open number"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         match &self.origin {
-            OpenNumberOrigin::Elements { ty, .. } => ty.bind(cx.py).clone(),
-            _ => cx.py.get_type::<PyInt>().into_any(),
+            OpenNumberOrigin::Elements { ty, .. } => ty.bind(trace.py).clone(),
+            _ => trace.py.get_type::<PyInt>().into_any(),
         }
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, trace: &Trace<'_>) -> String {
         match &self.origin {
-            OpenNumberOrigin::Size(tensor, axis) => format!("{}.shape[{axis}]", cx.text(*tensor)),
-            OpenNumberOrigin::Binary(op, a, b) => format!("({} {} {})", cx.text(*a), op.symbol(), cx.text(*b)),
-            OpenNumberOrigin::Elements { tensor, name, .. } => format!("{}.{name}", cx.text(*tensor)),
+            OpenNumberOrigin::Size(tensor, axis) => format!("{}.shape[{axis}]", trace.text(*tensor)),
+            OpenNumberOrigin::Binary(op, a, b) => format!("({} {} {})", trace.text(*a), op.symbol(), trace.text(*b)),
+            OpenNumberOrigin::Elements { tensor, name, .. } => format!("{}.{name}", trace.text(*tensor)),
         }
     }
 
@@ -88,7 +88,7 @@ struct CurrentValue<'py> {
     tracker: TrackerId,
 }
 
-impl OpcodeExecutor<'_> {
+impl Trace<'_> {
     /// Makes the variable of a dimension's open size. `tensor` is a variable that is not changed in place.
     pub fn open_size(&mut self, tensor: VarId, axis: usize) -> VarId {
         let payload = Rc::new(OpenNumber { origin: OpenNumberOrigin::Size(tensor, axis) });
@@ -117,50 +117,50 @@ impl OpcodeExecutor<'_> {
 /// `lhs op rhs` of an open number and another open number or a known integer, for operators that cannot fail; `None`
 /// for other operands.
 pub(super) fn open_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-    if !cx.is_open(lhs) && !cx.is_open(rhs) {
+    if !cx.trace.is_open(lhs) && !cx.trace.is_open(rhs) {
         return Ok(None);
     }
-    let lazy = |id| changing::lazy_integer(cx, id).is_some();
+    let lazy = |id| changing::lazy_integer(&cx.trace, id).is_some();
     let cannot_fail = match op {
         BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => true,
-        BinaryOp::FloorDivide | BinaryOp::Remainder => integer_in(cx, rhs).is_some_and(|divisor| divisor != 0),
+        BinaryOp::FloorDivide | BinaryOp::Remainder => integer_in(&cx.trace, rhs).is_some_and(|divisor| divisor != 0),
         _ => false,
     };
-    let is_integer = |id| cx.is_open(id) || lazy(id) || integer_in(cx, id).is_some();
+    let is_integer = |id| cx.trace.is_open(id) || lazy(id) || integer_in(&cx.trace, id).is_some();
     if !(cannot_fail && is_integer(lhs) && is_integer(rhs)) {
         return Ok(None);
     }
     for side in [lhs, rhs] {
-        if cx.is_open_number(side) {
+        if cx.trace.is_open_number(side) {
             continue;
         }
-        if !cx.is_open(side) {
+        if !cx.trace.is_open(side) {
             cx.see(side)?;
         }
     }
-    Ok(Some(cx.produce(Rc::new(OpenNumber { origin: OpenNumberOrigin::Binary(op, lhs, rhs) }))))
+    Ok(Some(cx.trace.produce(Rc::new(OpenNumber { origin: OpenNumberOrigin::Binary(op, lhs, rhs) }))))
 }
 
 /// `lhs op rhs` of integers of which one is open and none depends on the graph: specialises on the answer, not on the
 /// sizes.
 pub(super) fn open_compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-    if !cx.is_open(lhs) && !cx.is_open(rhs) {
+    if !cx.trace.is_open(lhs) && !cx.trace.is_open(rhs) {
         return Ok(None);
     }
     let (Some(left), Some(right)) = (size_now(cx, lhs)?, size_now(cx, rhs)?) else { return Ok(None) };
     let value = op.apply(&left.value, &right.value)?;
     let of = vec![left.tracker, right.tracker];
-    let tracker = cx.trackers.add(Tracker::Computed { how: Computation::Compare(op), of });
-    cx.guards.add(tracker, Test::Equals(value.clone().unbind()));
-    Ok(Some(cx.boolean(value.is_truthy()?)))
+    let tracker = cx.trace.trackers.add(Tracker::Computed { how: Computation::Compare(op), of });
+    cx.trace.guards.add(tracker, Test::Equals(value.clone().unbind()));
+    Ok(Some(cx.trace.boolean(value.is_truthy()?)))
 }
 
 /// The truth of an open number: specialises on the answer, not on the value.
 pub(super) fn open_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Option<bool>> {
-    if !cx.is_open(number) {
+    if !cx.trace.is_open(number) {
         return Ok(None);
     }
-    let zero = cx.integer(0)?;
+    let zero = cx.trace.integer(0)?;
     let Some(answer) = open_compare(cx, CompareOp::NotEqual, number, zero)? else { return Ok(None) };
     Ok(cx.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
 }
@@ -168,18 +168,18 @@ pub(super) fn open_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Opt
 /// The present value of an integer, with the tracker that finds it in other calls; `None` if only the graph computes
 /// it.
 fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<CurrentValue<'py>>> {
-    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
-        let lazy = changing::lazy_integer(cx, id).is_some();
-        let known = if lazy { changing::lazy_integer(cx, id) } else { integer_in(cx, id) };
+    let Some(number) = cx.trace.vars.as_kind::<OpenNumber>(id) else {
+        let lazy = changing::lazy_integer(&cx.trace, id).is_some();
+        let known = if lazy { changing::lazy_integer(&cx.trace, id) } else { integer_in(&cx.trace, id) };
         let Some(value) = known else { return Ok(None) };
         let value = value.into_pyobject(cx.py).map_err(PyErr::from)?.into_any();
-        let tracker = if lazy { cx.vars.tracker(id) } else { cx.trackers.constant(value.clone().unbind()) };
+        let tracker = if lazy { cx.trace.vars.tracker(id) } else { cx.trace.trackers.constant(value.clone().unbind()) };
         return Ok(Some(CurrentValue { value, tracker }));
     };
     match &number.origin {
         OpenNumberOrigin::Size(tensor, axis) => {
-            let (tracker, payload) = (cx.vars.tracker(id), cx.vars.get(*tensor));
-            let Some(tensor) = payload.object().filter(|_| cx.trackers.is_sourced(tracker)) else {
+            let (tracker, payload) = (cx.trace.vars.tracker(id), cx.trace.vars.get(*tensor));
+            let Some(tensor) = payload.object().filter(|_| cx.trace.trackers.is_sourced(tracker)) else {
                 let derived = derived_size(cx, *tensor, *axis)?;
                 return derived.map_or(Ok(None), |derived| size_now(cx, derived));
             };
@@ -190,7 +190,7 @@ fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Current
             let (Some(left), Some(right)) = (size_now(cx, *lhs)?, size_now(cx, *rhs)?) else { return Ok(None) };
             let value = op.apply(&left.value, &right.value)?;
             let of = vec![left.tracker, right.tracker];
-            let tracker = cx.trackers.add(Tracker::Computed { how: Computation::Binary(*op), of });
+            let tracker = cx.trace.trackers.add(Tracker::Computed { how: Computation::Binary(*op), of });
             Ok(Some(CurrentValue { value, tracker }))
         }
         OpenNumberOrigin::Elements { product, .. } => size_now(cx, *product),
@@ -199,8 +199,8 @@ fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Current
 
 /// The open number as a number that new code computes; `None` if only the graph can compute it.
 pub(super) fn in_python(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<Option<VarId>> {
-    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else { return Ok(None) };
-    if !number.python_type(cx).is(cx.py.get_type::<PyInt>()) {
+    let Some(number) = cx.trace.vars.as_kind::<OpenNumber>(id) else { return Ok(None) };
+    if !number.python_type(&cx.trace).is(cx.py.get_type::<PyInt>()) {
         return Ok(None);
     }
     let (Some(now), Some(paths)) = (size_now(cx, id)?, paths_of(cx, id)?) else { return Ok(None) };
@@ -210,12 +210,12 @@ pub(super) fn in_python(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<Option<V
 /// Looks at a key. The trace specialises on a number computed from open sizes, not on the sizes, because the number
 /// has fewer values.
 pub(super) fn see_key(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<()> {
-    let number = cx.vars.as_kind::<OpenNumber>(key);
+    let number = cx.trace.vars.as_kind::<OpenNumber>(key);
     let is_computed = number.is_some_and(|number| matches!(number.origin, OpenNumberOrigin::Binary(..)));
-    if is_computed || changing::is_of_sizes(cx, key) {
+    if is_computed || changing::is_of_sizes(&cx.trace, key) {
         if let Some(now) = size_now(cx, key)? {
-            cx.guards.add(now.tracker, Test::Equals(now.value.clone().unbind()));
-            cx.vars.set(key, (cx.runtime.factories.constant)(now.value.unbind()));
+            cx.trace.guards.add(now.tracker, Test::Equals(now.value.clone().unbind()));
+            cx.trace.vars.set(key, (cx.runtime.factories.constant)(now.value.unbind()));
             return Ok(());
         }
     }
@@ -225,7 +225,7 @@ pub(super) fn see_key(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<()> {
 /// Called where the value of a number computed from open sizes is needed. The trace specialises on the number only if
 /// it is one of the few that a graph does not take as input; otherwise it specialises on the sizes.
 pub(super) fn assume_of_sizes(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
-    let few = changing::lazy_integer(cx, id).is_some_and(|now| (-1..cx.sizes.least).contains(&now));
+    let few = changing::lazy_integer(&cx.trace, id).is_some_and(|now| (-1..cx.sizes.least).contains(&now));
     if few {
         Ok(())
     } else {
@@ -234,33 +234,35 @@ pub(super) fn assume_of_sizes(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()
 }
 
 /// The integer in a variable, if it is known without a look at the variable.
-pub(super) fn integer_in(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<i64> {
-    let payload = cx.vars.get(id);
-    let value = payload.constant()?.bind(cx.py);
+pub(super) fn integer_in(trace: &Trace<'_>, id: VarId) -> Option<i64> {
+    let payload = trace.vars.get(id);
+    let value = payload.constant()?.bind(trace.py);
     value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
 }
 
 /// True if the number is never negative.
-pub(super) fn is_natural(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
-    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
-        return integer_in(cx, id).is_some_and(|number| number >= 0);
+pub(super) fn is_natural(trace: &Trace<'_>, id: VarId) -> bool {
+    let Some(number) = trace.vars.as_kind::<OpenNumber>(id) else {
+        return integer_in(trace, id).is_some_and(|number| number >= 0);
     };
     match &number.origin {
         OpenNumberOrigin::Size(..) | OpenNumberOrigin::Elements { .. } => true,
         OpenNumberOrigin::Binary(BinaryOp::Subtract, ..) => false,
-        OpenNumberOrigin::Binary(_, lhs, rhs) => is_natural(cx, *lhs) && is_natural(cx, *rhs),
+        OpenNumberOrigin::Binary(_, lhs, rhs) => is_natural(trace, *lhs) && is_natural(trace, *rhs),
     }
 }
 
 /// Returns the sizes of tensors from outside that an open number is computed from; `None` if it is computed from
 /// others, too.
 pub(super) fn paths_of(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<Option<Vec<ValuePath>>> {
-    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else { return Ok(Some(changing::sizes_of(cx, id).to_vec())) };
+    let Some(number) = cx.trace.vars.as_kind::<OpenNumber>(id) else {
+        return Ok(Some(changing::sizes_of(&cx.trace, id).to_vec()));
+    };
     match &number.origin {
         OpenNumberOrigin::Size(tensor, axis) => {
-            let tracker = cx.vars.tracker(*tensor);
-            if cx.trackers.is_sourced(tracker) {
-                return Ok(Some(vec![cx.trackers.path(tracker).size(*axis)]));
+            let tracker = cx.trace.vars.tracker(*tensor);
+            if cx.trace.trackers.is_sourced(tracker) {
+                return Ok(Some(vec![cx.trace.trackers.path(tracker).size(*axis)]));
             }
             let derived = derived_size(cx, *tensor, *axis)?;
             derived.map_or(Ok(None), |derived| paths_of(cx, derived))

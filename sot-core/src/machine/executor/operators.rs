@@ -81,18 +81,18 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `op operand`
     pub fn unary(&mut self, op: UnaryOp, operand: VarId) -> Flow<VarId> {
-        if op == UnaryOp::Positive && (self.is_open(operand) || changing::is_of_sizes(self, operand)) {
+        if op == UnaryOp::Positive && (self.trace.is_open(operand) || changing::is_of_sizes(&self.trace, operand)) {
             return Ok(operand);
         }
         if op == UnaryOp::Invert && open_input::is_open_integer(self, operand) {
-            let minus_one = self.integer(-1)?;
+            let minus_one = self.trace.integer(-1)?;
             return self.binary(BinaryOp::Subtract, minus_one, operand);
         }
         if op == UnaryOp::Negative && open_input::is_open_integer(self, operand) {
-            let zero = self.integer(0)?;
+            let zero = self.trace.integer(0)?;
             return self.binary(BinaryOp::Subtract, zero, operand);
         }
-        if op == UnaryOp::Negative && changing::lazy_float(self, operand).is_some() {
+        if op == UnaryOp::Negative && changing::lazy_float(&self.trace, operand).is_some() {
             // No product changes the sign of a NaN.
             let negative = cpython::import(self.py, "operator")?.getattr("neg")?;
             if let Some(result) = self.lazy_call(&negative, &[operand])? {
@@ -152,7 +152,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// `lhs is rhs`, or `is not` if `invert`.
     pub fn is_op(&mut self, lhs: VarId, rhs: VarId, invert: bool) -> Flow<VarId> {
         let same = self.is_same(lhs, rhs)?;
-        Ok(self.boolean(same != invert))
+        Ok(self.trace.boolean(same != invert))
     }
 
     /// True if two variables are one object.
@@ -162,8 +162,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
         // An open number is never a singleton.
         for (side, other) in [(lhs, rhs), (rhs, lhs)] {
-            if (self.is_open(side) || self.is_open_number(side))
-                && self.vars.get(other).constant().is_some_and(|other| is_singleton(other.bind(self.py)))
+            if (self.trace.is_open(side) || self.trace.is_open_number(side))
+                && self.trace.vars.get(other).constant().is_some_and(|other| is_singleton(other.bind(self.py)))
             {
                 return Ok(false);
             }
@@ -207,24 +207,25 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(true);
         }
         // One object is one variable. Two sourced objects may be one in another call.
-        let (left, right) = (self.vars.tracker(lhs), self.vars.tracker(rhs));
+        let (left, right) = (self.trace.vars.tracker(lhs), self.trace.vars.tracker(rhs));
         self.see(lhs)?;
         self.see(rhs)?;
-        let (one, other) = (self.vars.get(lhs), self.vars.get(rhs));
+        let (one, other) = (self.trace.vars.get(lhs), self.trace.vars.get(rhs));
         if one.form() == Form::InstanceDict && other.form() == Form::InstanceDict {
             return Ok(one.children() == other.children());
         }
         let constants = one.constant().is_some() || other.constant().is_some();
         // A tracker that returns a new object at each read needs no guard.
-        if !constants && left != right && self.trackers.is_sourced(left) && self.trackers.is_sourced(right) {
-            self.guards.add(left, Test::DiffersFrom(right));
+        if !constants && left != right && self.trace.trackers.is_sourced(left) && self.trace.trackers.is_sourced(right)
+        {
+            self.trace.guards.add(left, Test::DiffersFrom(right));
         }
         Ok(false)
     }
 
     /// `item in container`, or `not in` if `invert`.
     pub fn contains(&mut self, container: VarId, item: VarId, invert: bool) -> Flow<VarId> {
-        if !self.is_open(item) {
+        if !self.trace.is_open(item) {
             self.see(item)?;
         }
         let found = self.see(container)?.contains(self, container, item)?;
@@ -251,21 +252,21 @@ impl<'py> OpcodeExecutor<'py> {
     /// `not value`
     pub fn not(&mut self, value: VarId) -> Flow<VarId> {
         let truth = self.truth(value)?;
-        Ok(self.boolean(!truth))
+        Ok(self.trace.boolean(!truth))
     }
 
     /// The payload of a variable whose type alone is needed. An open number has a known type, so the trace does not
     /// specialise on its value.
     pub fn see_type(&mut self, value: VarId) -> Flow<Rc<dyn Variable>> {
-        if self.is_open(value) || self.is_open_number(value) {
-            return Ok(self.vars.get(value));
+        if self.trace.is_open(value) || self.trace.is_open_number(value) {
+            return Ok(self.trace.vars.get(value));
         }
         self.see(value)
     }
 
     /// `type(value)`
     pub fn type_of(&mut self, value: VarId) -> Flow<Bound<'py, PyAny>> {
-        Ok(self.see_type(value)?.python_type(self))
+        Ok(self.see_type(value)?.python_type(&self.trace))
     }
 
     /// The name of a value's type, as in CPython's error messages.

@@ -156,7 +156,7 @@ fn holds_open_number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<bool>
         if cx.is_open_operand(value) {
             return Ok(true);
         }
-        let payload = cx.vars.get(value);
+        let payload = cx.trace.vars.get(value);
         // The items of a tensor are operations, and those of a text are texts.
         let is_container = payload.form() != Form::Tensor && payload.constant().is_none();
         if is_container && seen.insert(value) {

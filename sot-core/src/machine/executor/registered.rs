@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::hidden_tensors::{self, Hidden};
 use super::kept_contents::KeptContents;
-use super::{assigned_outside, call, limits, object_model, CallArgs, OpcodeExecutor};
+use super::{assigned_outside, call, limits, object_model, CallArgs, OpcodeExecutor, Trace};
 use crate::backend::CallKind;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -77,13 +77,13 @@ impl<'py> OpcodeExecutor<'py> {
         let Some(registration) = registered::call_of(callable) else { return Ok(None) };
         self.note_registered(&registration);
         if let Some(variable) = variable {
-            object_model::guard_identity(self, callable, self.vars.tracker(variable));
+            object_model::guard_identity(self, callable, self.trace.vars.tracker(variable));
         }
         match &registration.kind {
             RegistrationKind::Pure => {
                 let result = call::fold_registered(self, callable, args)?;
                 if let Some(result) = result {
-                    refuse_made_function(self, callable, result)?;
+                    refuse_made_function(&self.trace, callable, result)?;
                     assume_code(self, variable, callable);
                 }
                 Ok(result)
@@ -101,12 +101,14 @@ impl<'py> OpcodeExecutor<'py> {
 
 /// Breaks the graph if a pure function gives a function with a closure, or another callable with a state, which a call
 /// makes anew.
-fn refuse_made_function(cx: &OpcodeExecutor<'_>, callable: &Bound<'_, PyAny>, result: VarId) -> Flow<()> {
-    let payload = cx.vars.get(result);
-    let Some(object) = payload.object().map(|object| object.bind(cx.py)) else { return Ok(()) };
+fn refuse_made_function(trace: &Trace<'_>, callable: &Bound<'_, PyAny>, result: VarId) -> Flow<()> {
+    let payload = trace.vars.get(result);
+    let Some(object) = payload.object().map(|object| object.bind(trace.py)) else { return Ok(()) };
     let has_state = match object.cast::<PyFunction>() {
         Ok(function) => cpython::function_closure(function).is_some(),
-        Err(_) => object.is_callable() && cpython::instance_dict(object).is_some() && !cx.runtime.is_constant(object),
+        Err(_) => {
+            object.is_callable() && cpython::instance_dict(object).is_some() && !trace.runtime.is_constant(object)
+        }
     };
     if !has_state || object.is_instance_of::<PyType>() {
         return Ok(());
@@ -161,10 +163,10 @@ fn assume_result<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>
 /// Returns the variable of an object that a registration puts into the trace. What the object holds is guarded.
 fn wrap_registered<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>) -> VarId {
     if cx.runtime.is_constant(object) {
-        return cx.constant(object.clone().unbind());
+        return cx.trace.constant(object.clone().unbind());
     }
-    let tracker = cx.trackers.add(Tracker::Registered(ById(object.clone().unbind())));
-    cx.wrap(object, tracker)
+    let tracker = cx.trace.trackers.add(Tracker::Registered(ById(object.clone().unbind())));
+    cx.trace.wrap(object, tracker)
 }
 
 /// Returns the arguments of a call as existing objects.
@@ -193,7 +195,7 @@ fn real_argument<'py>(
         return Ok(known);
     }
     let object = cx.see(arg)?.object().map(|object| object.bind(cx.py).clone());
-    object.filter(|_| !cx.effects.is_written(arg)).ok_or_else(|| {
+    object.filter(|_| !cx.trace.effects.is_written(arg)).ok_or_else(|| {
         let name = tracker::name(function);
         let text = format!(
             "{name}, whose result is assumed, is called with a value that is known only when the graph has run"
@@ -210,7 +212,7 @@ fn assume_given(cx: &mut OpcodeExecutor<'_>, variable: VarId, seen: &mut FxHashS
     }
     let payload = cx.see(variable)?;
     let object = payload.object().map(|object| object.bind(cx.py).clone());
-    let value = payload.materialize(cx);
+    let value = payload.materialize(&cx.trace);
     let is_value = match (&value, &object) {
         (Some(value), Some(object)) => value.is(object),
         (value, None) => value.is_some(),
@@ -223,10 +225,10 @@ fn assume_given(cx: &mut OpcodeExecutor<'_>, variable: VarId, seen: &mut FxHashS
     let is_container =
         matches!(payload.form(), Form::List | Form::Tuple | Form::Dict | Form::Set | Form::Deque | Form::Method);
     if let (None, Some(object), false) = (value, object, is_container) {
-        object_model::guard_identity(cx, &object, cx.vars.tracker(variable));
+        object_model::guard_identity(cx, &object, cx.trace.vars.tracker(variable));
         return Ok(());
     }
-    let children = cx.vars.get(variable).children();
+    let children = cx.trace.vars.get(variable).children();
     children.into_iter().try_for_each(|held| assume_given(cx, held, seen))
 }
 
@@ -239,7 +241,7 @@ fn call_as_statement<'py>(
 ) -> Flow<VarId> {
     cx.statement.states.clear();
     let mut kept = KeptContents::default();
-    refuse_hidden_tensors(cx, callable, &mut kept)?;
+    refuse_hidden_tensors(&cx.trace, callable, &mut kept)?;
     if let Ok(function) = callable.cast::<PyFunction>() {
         refuse_assignment_outside(function)?;
         let of = tracker_of(cx, variable, callable);
@@ -252,8 +254,9 @@ fn call_as_statement<'py>(
     let result = cx.call_graph(CallKind::Api, callable, &tracker::name(callable), args);
     for (object, tracker, before) in std::mem::take(&mut cx.statement.states) {
         let object = object.bind(cx.py);
-        let prepared = if before.was_prepared(object) { state_of(cx, object)?.map(|(state, _)| state) } else { None };
-        cx.guards.add(tracker, Test::Object(Box::new(prepared.unwrap_or(before))));
+        let prepared =
+            if before.was_prepared(object) { state_of(&cx.trace, object)?.map(|(state, _)| state) } else { None };
+        cx.trace.guards.add(tracker, Test::Object(Box::new(prepared.unwrap_or(before))));
     }
     match kept.restore()? {
         None => result,
@@ -275,8 +278,8 @@ fn assume_code<'py>(cx: &mut OpcodeExecutor<'py>, variable: Option<VarId>, calla
 /// Returns the tracker of the variable that holds a function, or a constant tracker.
 fn tracker_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: Option<VarId>, callable: &Bound<'py, PyAny>) -> TrackerId {
     match variable {
-        Some(variable) => cx.vars.tracker(variable),
-        None => cx.trackers.constant(callable.clone().unbind()),
+        Some(variable) => cx.trace.vars.tracker(variable),
+        None => cx.trace.trackers.constant(callable.clone().unbind()),
     }
 }
 
@@ -286,10 +289,10 @@ fn assume_parts<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunct
     let named = cpython::function_kwdefaults(function).map(Bound::into_any);
     let parts = [(Part::Code, Some(code.into_any())), (Part::Defaults, defaults), (Part::KwDefaults, named)];
     for (part, held) in parts {
-        let tracker = cx.trackers.add(Tracker::Part { of, part });
+        let tracker = cx.trace.trackers.add(Tracker::Part { of, part });
         match held {
-            Some(held) => cx.guards.add(tracker, Test::Is(Identity::of(&held))),
-            None if cx.trackers.is_sourced(of) => cx.guards.add(of, Test::LacksPart(part)),
+            Some(held) => cx.trace.guards.add(tracker, Test::Is(Identity::of(&held))),
+            None if cx.trace.trackers.is_sourced(of) => cx.trace.guards.add(of, Test::LacksPart(part)),
             None => {}
         }
     }
@@ -301,23 +304,23 @@ fn assume_reads<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunct
     let code = cpython::function_code(function);
     let named = cpython::function_kwdefaults(function).map(Bound::into_any);
     if let Some(named) = named.and_then(|named| named.cast_into::<PyDict>().ok()) {
-        let of = cx.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
+        let of = cx.trace.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
         for (name, value) in named.copy()? {
-            let tracker = cx.trackers.add(Tracker::Item { of, key: Key::of(&name) });
+            let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::of(&name) });
             assume_object(cx, &value, tracker)?;
         }
     }
     if let Some(cells) = cpython::function_closure(function) {
-        let of = cx.trackers.add(Tracker::Part { of, part: Part::Closure });
+        let of = cx.trace.trackers.add(Tracker::Part { of, part: Part::Closure });
         for (index, cell) in cells.iter().enumerate() {
-            let of = cx.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
+            let of = cx.trace.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
             let Some(held) = cpython::cell_contents(&cell) else { continue };
-            let tracker = cx.trackers.add(Tracker::CellContents { of });
+            let tracker = cx.trace.trackers.add(Tracker::CellContents { of });
             assume_object(cx, &held, tracker)?;
         }
     }
     let globals = cpython::function_globals(function);
-    let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Globals });
+    let tracker = cx.trace.trackers.add(Tracker::Part { of, part: Part::Globals });
     let globals_of = cx.globals_of(&globals, Some(tracker))?;
     for name in hidden_tensors::globals_in(&code)? {
         let Some(bound) = globals.get_item(&name)? else { continue };
@@ -328,25 +331,25 @@ fn assume_reads<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunct
 }
 
 fn assume_object<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Flow<()> {
-    let variable = cx.wrap(object, tracker);
+    let variable = cx.trace.wrap(object, tracker);
     assume_variable(cx, variable, object)
 }
 
 fn assume_variable<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
     cx.see(variable)?;
     if !cx.runtime.is_constant(object) {
-        object_model::guard_identity(cx, object, cx.vars.tracker(variable));
+        object_model::guard_identity(cx, object, cx.trace.vars.tracker(variable));
     }
     assume_state(cx, variable, object)
 }
 
 /// Breaks the graph if a function that is one statement would read a tensor that is no value of the graph.
 fn refuse_hidden_tensors<'py>(
-    cx: &OpcodeExecutor<'py>,
+    trace: &Trace<'py>,
     object: &Bound<'py, PyAny>,
     kept: &mut KeptContents<'py>,
 ) -> Flow<()> {
-    let text = match hidden_tensors::find(cx.runtime, object, kept)? {
+    let text = match hidden_tensors::find(trace.runtime, object, kept)? {
         None => return Ok(()),
         Some(Hidden::Tensor(place)) => format!(
             "a function that is one statement reads a tensor besides its arguments, from {place}; pass the tensor"
@@ -373,11 +376,11 @@ fn assume_argument<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, kept: &mu
         return Ok(());
     }
     let given = payload.graph_argument(cx, variable)?.value;
-    let payload = cx.vars.get(variable);
+    let payload = cx.trace.vars.get(variable);
     match payload.object().filter(|object| object.is(&given)) {
         Some(object) => {
             let object = object.bind(cx.py);
-            refuse_hidden_tensors(cx, object, kept)?;
+            refuse_hidden_tensors(&cx.trace, object, kept)?;
             assume_state(cx, variable, object)
         }
         // The items of the argument are passed to the statement separately.
@@ -387,15 +390,17 @@ fn assume_argument<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, kept: &mu
 
 /// Takes the state of an object from outside, which the statement may read. It is guarded when the call has been made.
 fn assume_state<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
-    let tracker = cx.vars.tracker(variable);
+    let tracker = cx.trace.vars.tracker(variable);
     let backend = &*cx.runtime.backend;
-    if !cx.trackers.is_sourced(tracker) || backend.is_tensor(object) || cpython::is_atom(object) {
+    if !cx.trace.trackers.is_sourced(tracker) || backend.is_tensor(object) || cpython::is_atom(object) {
         return Ok(());
     }
-    let refuse = |why: &str| Unwind::break_graph(ReasonId::UnsupportedCall, format!("{} {why}", cx.text(variable)));
-    let (state, parts) = state_of(cx, object)?.ok_or_else(|| refuse("holds too much to be compared at each call"))?;
-    let real = |written: VarId| cx.vars.get(written).object().map(|object| object.as_ptr() as usize);
-    if cx.effects.written().filter_map(real).any(|written| parts.contains(&written)) {
+    let refuse =
+        |why: &str| Unwind::break_graph(ReasonId::UnsupportedCall, format!("{} {why}", cx.trace.text(variable)));
+    let (state, parts) =
+        state_of(&cx.trace, object)?.ok_or_else(|| refuse("holds too much to be compared at each call"))?;
+    let real = |written: VarId| cx.trace.vars.get(written).object().map(|object| object.as_ptr() as usize);
+    if cx.trace.effects.written().filter_map(real).any(|written| parts.contains(&written)) {
         return Err(refuse("was written to, which a function that is one statement would not see"));
     }
     cx.statement.states.push((object.clone().unbind(), tracker, state));
@@ -403,8 +408,8 @@ fn assume_state<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bou
 }
 
 /// Returns the state of an object, and the addresses of what it holds; `None` if it holds too much.
-fn state_of(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> PyResult<Option<(ObjectState, FxHashSet<usize>)>> {
-    let backend = &*cx.runtime.backend;
+fn state_of(trace: &Trace<'_>, object: &Bound<'_, PyAny>) -> PyResult<Option<(ObjectState, FxHashSet<usize>)>> {
+    let backend = &*trace.runtime.backend;
     let framework = StateOfFramework {
         is_opaque: &|object| backend.is_tensor(object),
         notes: &|object| if backend.models().may_hold_tensors(object) { backend.models().notes() } else { &[] },

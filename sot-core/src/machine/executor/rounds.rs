@@ -108,7 +108,7 @@ pub(super) fn resumed_variable<'py>(
     cx: &OpcodeExecutor<'py>,
     tracker: TrackerId,
 ) -> Option<(Bound<'py, PyCode>, Rc<str>)> {
-    let Tracker::Local { slot, name } = cx.trackers.get(tracker) else { return None };
+    let Tracker::Local { slot, name } = cx.trace.trackers.get(tracker) else { return None };
     let running = cx.stack.first()?.code.object.bind(cx.py).cast::<PyCode>().ok()?;
     let (code, _) = cache::in_original(running, Label(cache::prologue_of(running)?))?;
     // Other arguments of a resume function are not variables of the program.

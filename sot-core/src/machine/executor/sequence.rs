@@ -167,7 +167,7 @@ impl OpcodeExecutor<'_> {
         }
         let tail = items.split_off(items.len() - after);
         let middle = items.split_off(before);
-        let middle = self.list(middle);
+        let middle = self.trace.list(middle);
         items.push(middle);
         items.extend(tail);
         Ok(items)

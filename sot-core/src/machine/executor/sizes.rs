@@ -5,7 +5,7 @@
 use pyo3::prelude::*;
 
 use super::open_number::{paths_of, OpenNumber, OpenNumberOrigin};
-use super::OpcodeExecutor;
+use super::{OpcodeExecutor, Trace};
 use crate::backend::TensorMeta;
 use crate::error::{ReasonId, Unwind};
 use crate::log;
@@ -26,7 +26,7 @@ impl OpcodeExecutor<'_> {
 
     /// Makes the sizes that are to be left open unknown in the meta of a tensor from outside.
     pub fn leave_sizes_open(&mut self, tensor: &Bound<'_, PyAny>, tracker: TrackerId, meta: &mut TensorMeta) {
-        if !self.trackers.is_sourced(tracker) || self.runtime.backend.is_parameter(tensor) {
+        if !self.trace.trackers.is_sourced(tracker) || self.runtime.backend.is_parameter(tensor) {
             return;
         }
         let marked = self.runtime.backend.eager_tensors().marked_dimensions(tensor);
@@ -34,7 +34,7 @@ impl OpcodeExecutor<'_> {
         if self.sizes.wanted.is_empty() && marked.open.is_empty() && at_first == OpenAtFirst::Marked {
             return;
         }
-        let path = self.trackers.path(tracker);
+        let path = self.trace.trackers.path(tracker);
         for (axis, size) in meta.shape.iter_mut().enumerate() {
             let path = path.size(axis);
             let is_wanted = self.sizes.wanted.contains(&path) || at_first.holds(axis);
@@ -42,7 +42,7 @@ impl OpcodeExecutor<'_> {
             if wanted && !self.sizes.is_closed(path.clone()) && size.is_some_and(|size| size >= self.sizes.least) {
                 *size = None;
                 if !self.sizes.are_open() {
-                    self.graph.inputs.note_size_taken();
+                    self.trace.graph.inputs.note_size_taken();
                 }
                 self.sizes.left_open.push(path);
             }
@@ -78,27 +78,29 @@ pub(super) fn needs(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
             if !cx.sizes.breaks() {
                 cx.sizes.left_open.retain(|path| paths.contains(path));
             }
-            format!("{}, which differs from call to call, is needed as a number", described(cx, id))
+            format!("{}, which differs from call to call, is needed as a number", described(&cx.trace, id))
         }
-        Ok(None) => format!("{} is known only when the graph has run", described(cx, id)),
+        Ok(None) => format!("{} is known only when the graph has run", described(&cx.trace, id)),
         Err(unwind) => return unwind,
     };
     cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, text))
 }
 
 /// Returns the text of a number for people. It is the same in each translation, so that reasons can be counted.
-fn described(cx: &OpcodeExecutor<'_>, id: VarId) -> String {
-    let of = |tensor: VarId| match cx.vars.tracker(tensor) {
-        tracker if cx.trackers.is_sourced(tracker) => cx.trackers.path(tracker).to_string(),
+fn described(trace: &Trace<'_>, id: VarId) -> String {
+    let of = |tensor: VarId| match trace.vars.tracker(tensor) {
+        tracker if trace.trackers.is_sourced(tracker) => trace.trackers.path(tracker).to_string(),
         _ => "<a result>".to_owned(),
     };
-    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
-        let known = cx.vars.get(id).constant().map(|known| tracker::repr(cx.py, known));
+    let Some(number) = trace.vars.as_kind::<OpenNumber>(id) else {
+        let known = trace.vars.get(id).constant().map(|known| tracker::repr(trace.py, known));
         return known.unwrap_or_else(|| "a number computed from sizes".to_owned());
     };
     match &number.origin {
         OpenNumberOrigin::Size(tensor, axis) => format!("{}.shape[{axis}]", of(*tensor)),
-        OpenNumberOrigin::Binary(op, a, b) => format!("({} {} {})", described(cx, *a), op.symbol(), described(cx, *b)),
+        OpenNumberOrigin::Binary(op, a, b) => {
+            format!("({} {} {})", described(trace, *a), op.symbol(), described(trace, *b))
+        }
         OpenNumberOrigin::Elements { tensor, name, .. } => format!("{}.{name}", of(*tensor)),
     }
 }

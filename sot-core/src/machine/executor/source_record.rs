@@ -3,7 +3,7 @@
 
 use pyo3::prelude::*;
 
-use super::{Frame, OpcodeExecutor};
+use super::{Frame, OpcodeExecutor, Trace};
 use crate::entity::VarId;
 use crate::error::Flow;
 use crate::fault;
@@ -55,7 +55,7 @@ pub(super) fn place_of_statement(cx: &mut OpcodeExecutor<'_>) -> Option<u32> {
     let mut source: SourceRecord = cx.observed.source.take()?;
     let mut parent = None;
     for frame in cx.stack.iter() {
-        let (scope, class) = scope(cx, frame).unzip();
+        let (scope, class) = scope(&cx.trace, frame).unzip();
         let function = source.function(&frame.code);
         let line = frame.location().line;
         parent = Some(source.place(PlaceReport { parent, function, line, scope, class }));
@@ -65,21 +65,21 @@ pub(super) fn place_of_statement(cx: &mut OpcodeExecutor<'_>) -> Option<u32> {
 }
 
 /// Returns the text of the object whose method the frame runs, and the name of its class.
-fn scope(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<(String, String)> {
+fn scope(trace: &Trace<'_>, frame: &Frame) -> Option<(String, String)> {
     let code = &frame.code.code;
     let this = (*frame.locals.first()?)?;
     let is_method = code.total_args() > 0 && code.varnames.first().is_some_and(|name| name == SELF);
-    Some((path_of_variable(cx, this).filter(|_| is_method)?, cx.class_name(this)))
+    Some((path_of_variable(trace, this).filter(|_| is_method)?, trace.class_name(this)))
 }
 
 /// Returns the path by which the program finds an object of the framework that is called as a whole.
-pub(super) fn path_of_object(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Option<String> {
-    path_of_variable(cx, cx.identities.of(object)?)
+pub(super) fn path_of_object(trace: &Trace<'_>, object: &Bound<'_, PyAny>) -> Option<String> {
+    path_of_variable(trace, trace.identities.of(object)?)
 }
 
-fn path_of_variable(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<String> {
-    let tracker = cx.vars.tracker(variable);
-    cx.trackers.is_sourced(tracker).then(|| path_text(&cx.trackers, tracker))
+fn path_of_variable(trace: &Trace<'_>, variable: VarId) -> Option<String> {
+    let tracker = trace.vars.tracker(variable);
+    trace.trackers.is_sourced(tracker).then(|| path_text(&trace.trackers, tracker))
 }
 
 /// The path to an object without the private containers on it: `self.blocks.0.norm`.

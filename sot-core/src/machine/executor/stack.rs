@@ -17,7 +17,6 @@ use crate::machine::variable::VarId;
 /// The frames being simulated, outermost first; never empty while instructions run.
 pub struct FrameStack {
     frames: Vec<Frame>,
-    null: VarId,
     /// The globals of the outermost frame.
     pub(super) root_globals: Py<PyDict>,
 }
@@ -31,9 +30,9 @@ impl Deref for FrameStack {
 }
 
 impl FrameStack {
-    /// Makes an empty stack. `null` is the NULL that calls have on the value stack.
-    pub(super) fn new(null: VarId, root_globals: Py<PyDict>) -> FrameStack {
-        FrameStack { frames: Vec::new(), null, root_globals }
+    /// Makes an empty stack.
+    pub(super) fn new(root_globals: Py<PyDict>) -> FrameStack {
+        FrameStack { frames: Vec::new(), root_globals }
     }
 
     /// Enters a frame, which becomes the innermost one.
@@ -129,11 +128,6 @@ impl FrameStack {
     pub fn peek(&self, n: usize) -> Flow<VarId> {
         let stack = &self.frame().stack;
         stack.len().checked_sub(n).and_then(|i| stack.get(i)).copied().ok_or_else(underflow)
-    }
-
-    /// The NULL that calls have on the value stack.
-    pub fn null(&self) -> VarId {
-        self.null
     }
 
     /// `co_names[index]`

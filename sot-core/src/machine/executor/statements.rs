@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{in_place, object_model, source_record, CallArgs, OpcodeExecutor, Refused};
+use super::{in_place, object_model, source_record, CallArgs, OpcodeExecutor, Refused, Trace};
 use crate::backend::{Backend, CallKind, GraphBuilder, SizesMatter, TensorMeta};
 use crate::cpython::WeakRef;
 use crate::entity::{SymbolId, VarId};
@@ -65,20 +65,20 @@ struct StatementArguments<'py> {
 impl<'py> OpcodeExecutor<'py> {
     /// Returns the symbol of a tensor from outside: a parameter of the graph, or an input passed at each call.
     pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>, meta: &TensorMeta) -> Flow<SymbolId> {
-        if let Some(symbol) = self.graph.inputs.symbol_of(variable) {
+        if let Some(symbol) = self.trace.graph.inputs.symbol_of(variable) {
             return Ok(symbol);
         }
-        let tracker = self.vars.tracker(variable);
+        let tracker = self.trace.vars.tracker(variable);
         let refuse = |error: PyErr| {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         };
         // A function is called with one parameter after another, so a parameter that is an argument is an input.
-        let is_argument = matches!(self.trackers.get(tracker), Tracker::Local { .. });
+        let is_argument = matches!(self.trace.trackers.get(tracker), Tracker::Local { .. });
         let is_parameter = self.runtime.backend.is_parameter(tensor)
             && !is_argument
             && !in_place::is_written(self, tracker)
-            && !self.is_short_lived(tracker);
-        let name = self.graph.symbols.next_name();
+            && !self.trace.is_short_lived(tracker);
+        let name = self.trace.graph.symbols.next_name();
         let make = |builder: &mut dyn GraphBuilder| {
             if is_parameter {
                 builder.parameter(tensor)
@@ -86,26 +86,26 @@ impl<'py> OpcodeExecutor<'py> {
                 builder.input(&name, tensor, meta)
             }
         };
-        let value = self.graph.building.build(make).map_err(refuse)?;
-        let symbol = self.graph.symbols.add_input(value);
+        let value = self.trace.graph.building.build(make).map_err(refuse)?;
+        let symbol = self.trace.graph.symbols.add_input(value);
         if is_parameter {
-            self.graph.inputs.add_parameter(symbol, variable, WeakRef::new(tensor, None).ok());
-            self.guards.add(tracker, Test::Is(Identity::of(tensor)));
+            self.trace.graph.inputs.add_parameter(symbol, variable, WeakRef::new(tensor, None).ok());
+            self.trace.guards.add(tracker, Test::Is(Identity::of(tensor)));
         } else {
-            self.graph.inputs.pass(symbol, variable);
+            self.trace.graph.inputs.pass(symbol, variable);
         }
         Ok(symbol)
     }
 
     /// Returns the symbol of a number that is passed at each call.
     pub(crate) fn number_input(&mut self, variable: VarId, number: &Bound<'py, PyAny>) -> PyResult<SymbolId> {
-        if let Some(symbol) = self.graph.inputs.symbol_of(variable) {
+        if let Some(symbol) = self.trace.graph.inputs.symbol_of(variable) {
             return Ok(symbol);
         }
-        let name = self.graph.symbols.next_name();
-        let value = self.graph.building.build(|builder| builder.number(&name, number))?;
-        let symbol = self.graph.symbols.add_input(value);
-        self.graph.inputs.pass_number(symbol, variable);
+        let name = self.trace.graph.symbols.next_name();
+        let value = self.trace.graph.building.build(|builder| builder.number(&name, number))?;
+        let symbol = self.trace.graph.symbols.add_input(value);
+        self.trace.graph.inputs.pass_number(symbol, variable);
         Ok(symbol)
     }
 
@@ -115,10 +115,10 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.statement.takes_arrays {
             return Ok(None);
         }
-        let known = self.graph.inputs.symbol_of(variable);
+        let known = self.trace.graph.inputs.symbol_of(variable);
         let symbol = if known.is_some() { known } else { new_array_input(self, variable, array)? };
         Ok(symbol.map(|symbol| {
-            let (value, text) = (self.graph.value(symbol).unbind(), self.graph.name(symbol).to_owned());
+            let (value, text) = (self.trace.graph.value(symbol).unbind(), self.trace.graph.name(symbol).to_owned());
             GraphArgument { value, text, holds_tensor: true }
         }))
     }
@@ -158,8 +158,8 @@ impl<'py> OpcodeExecutor<'py> {
         reached: FxHashSet<usize>,
     ) -> Flow<Result<VarId, Refused>> {
         let given = graph_arguments(self, args)?;
-        let before = self.graph.building.builder()?.operations()?;
-        let result = self.graph.building.make_statement(|builder| {
+        let before = self.trace.graph.building.builder()?.operations()?;
+        let result = self.trace.graph.building.make_statement(|builder| {
             let result = builder.call(kind, callee, &given.positional, given.keywords.as_ref())?;
             if result.is(PyNotImplemented::get(callee.py())) {
                 return Err(PyTypeError::new_err("it does not know its operands"));
@@ -171,8 +171,8 @@ impl<'py> OpcodeExecutor<'py> {
             Err(error) => return refusal(self, name, &error, before).map(Err),
         };
         if let Some((object, test)) = self.runtime.backend.own_code().foundation(kind, callee)? {
-            let tracker = self.trackers.constant(object);
-            self.guards.add(tracker, Test::Object(test));
+            let tracker = self.trace.trackers.constant(object);
+            self.trace.guards.add(tracker, Test::Object(test));
         }
         for (object, tracker) in std::mem::take(&mut self.statement.assumed_objects) {
             object_model::guard_identity(self, object.bind(self.py), tracker);
@@ -182,7 +182,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let mut results = Results::default();
         if kind == CallKind::Api && registered::is_statement(callee) {
-            results = Results::of_followed_code(self, args, &given, reached);
+            results = Results::of_followed_code(&self.trace, args, &given, reached);
             refuse_other_results(self, &result, &results, &mut Vec::new())?;
         }
         record(self, (kind, callee), name, given, (&result, results)).map(Ok)
@@ -222,7 +222,7 @@ fn refusal(cx: &mut OpcodeExecutor<'_>, name: &str, error: &PyErr, before: usize
         reason: Reason::new(ReasonId::BackendRefused, text),
         for_sizes,
         by_callee: lacks_what_tensors_have(cx.py, error),
-        leaves_operations: cx.graph.building.builder()?.operations()? != before,
+        leaves_operations: cx.trace.graph.building.builder()?.operations()? != before,
     })
 }
 
@@ -236,21 +236,22 @@ fn record<'py>(
 ) -> Flow<VarId> {
     let variable = wrap_result(cx, result, &mut results)?;
     let outputs = results.outputs;
-    cx.graph.record((kind, callee), (&given.positional, given.keywords.as_ref()), result)?;
-    cx.graph.note_target(result, &outputs)?;
-    cx.graph.ir.statements.push(Statement {
+    cx.trace.graph.record((kind, callee), (&given.positional, given.keywords.as_ref()), result)?;
+    cx.trace.graph.note_target(result, &outputs)?;
+    cx.trace.graph.ir.statements.push(Statement {
         kind: StatementKind::from(kind),
         callee: name.to_owned(),
         args: given.texts,
         kwargs: given.keyword_texts,
-        outputs: outputs.iter().map(|symbol| cx.graph.name(*symbol).to_owned()).collect(),
+        outputs: outputs.iter().map(|symbol| cx.trace.graph.name(*symbol).to_owned()).collect(),
     });
     if let Some(place) = source_record::place_of_statement(cx) {
-        let object = if matches!(kind, CallKind::Object(_)) { source_record::path_of_object(cx, callee) } else { None };
-        cx.graph.note_place(StatementPlace { place, object });
+        let object =
+            if matches!(kind, CallKind::Object(_)) { source_record::path_of_object(&cx.trace, callee) } else { None };
+        cx.trace.graph.note_place(StatementPlace { place, object });
     }
-    let must_be_called = cx.graph.building.begun().is_some_and(GraphBuilder::must_be_called);
-    if (must_be_called || cx.graph.writes_outside()) && !cx.graph.can_be_called() {
+    let must_be_called = cx.trace.graph.building.begun().is_some_and(GraphBuilder::must_be_called);
+    if (must_be_called || cx.trace.graph.writes_outside()) && !cx.trace.graph.can_be_called() {
         let (after, reason) = if must_be_called {
             ("in a graph whose statements are called one by one", ReasonId::UnsupportedCall)
         } else {
@@ -266,10 +267,10 @@ fn new_array_input<'py>(
     variable: VarId,
     array: &Bound<'py, PyAny>,
 ) -> PyResult<Option<SymbolId>> {
-    let name = cx.graph.symbols.next_name();
-    let Some(value) = cx.graph.building.build(|builder| builder.array(&name, array))? else { return Ok(None) };
-    let symbol = cx.graph.symbols.add_input(value);
-    cx.graph.inputs.pass(symbol, variable);
+    let name = cx.trace.graph.symbols.next_name();
+    let Some(value) = cx.trace.graph.building.build(|builder| builder.array(&name, array))? else { return Ok(None) };
+    let symbol = cx.trace.graph.symbols.add_input(value);
+    cx.trace.graph.inputs.pass(symbol, variable);
     Ok(Some(symbol))
 }
 
@@ -288,7 +289,7 @@ struct Results {
 impl Results {
     /// For a call that has run code of the program, which reaches these containers besides its arguments.
     fn of_followed_code(
-        cx: &OpcodeExecutor<'_>,
+        trace: &Trace<'_>,
         args: &CallArgs,
         given: &StatementArguments<'_>,
         reached: FxHashSet<usize>,
@@ -296,7 +297,7 @@ impl Results {
         let mut results = Results { by_program: true, from_before: reached, ..Results::default() };
         let keywords = given.keywords.iter().flat_map(PyDictMethods::values);
         for (value, variable) in given.positional.iter().chain(keywords).zip(args.all()) {
-            if !cx.runtime.is_constant(&value) {
+            if !trace.runtime.is_constant(&value) {
                 results.known.insert(value.as_ptr() as usize, variable);
                 for held in held_by(&value) {
                     note_containers(&held, &mut results.from_before);
@@ -307,14 +308,14 @@ impl Results {
     }
 
     /// Returns the variable of an object that has one already.
-    fn variable_of<'py>(&self, cx: &OpcodeExecutor<'py>, object: &Bound<'py, PyAny>) -> Option<VarId> {
+    fn variable_of<'py>(&self, trace: &Trace<'py>, object: &Bound<'py, PyAny>) -> Option<VarId> {
         let known = self.known.get(&(object.as_ptr() as usize)).copied();
         if known.is_some() || !self.by_program {
             return known;
         }
-        let symbol = cx.graph.symbol_of(object)?;
-        let symbol_of = |variable| cx.vars.get(variable).symbol().or_else(|| cx.graph.inputs.symbol_of(variable));
-        cx.vars.iter().map(|(variable, _)| variable).find(|variable| symbol_of(*variable) == Some(symbol))
+        let symbol = trace.graph.symbol_of(object)?;
+        let symbol_of = |variable| trace.vars.get(variable).symbol().or_else(|| trace.graph.inputs.symbol_of(variable));
+        trace.vars.iter().map(|(variable, _)| variable).find(|variable| symbol_of(*variable) == Some(symbol))
     }
 }
 
@@ -342,7 +343,7 @@ fn note_containers(object: &Bound<'_, PyAny>, found: &mut FxHashSet<usize>) {
 
 /// Wraps a statement's result: graph values become tensors, containers become containers of variables.
 fn wrap_result<'py>(cx: &mut OpcodeExecutor<'py>, result: &Bound<'py, PyAny>, results: &mut Results) -> Flow<VarId> {
-    if let Some(known) = results.variable_of(cx, result) {
+    if let Some(known) = results.variable_of(&cx.trace, result) {
         return Ok(known);
     }
     let variable = wrap_new_result(cx, result, results)?;
@@ -357,17 +358,17 @@ fn wrap_new_result<'py>(
     result: &Bound<'py, PyAny>,
     results: &mut Results,
 ) -> Flow<VarId> {
-    if let Some(meta) = cx.graph.building.value_meta(result)? {
+    if let Some(meta) = cx.trace.graph.building.value_meta(result)? {
         return Ok(wrap_value(cx, result, meta, &mut results.outputs));
     }
     if let Ok(items) = result.cast::<PyTuple>() {
         let variables = items.iter().map(|item| wrap_result(cx, &item, results)).collect::<Flow<Vec<_>>>()?;
-        let tuple = cx.tuple(variables);
+        let tuple = cx.trace.tuple(variables);
         return if items.is_exact_instance_of::<PyTuple>() { Ok(tuple) } else { of_class(cx, items, tuple) };
     }
     if let Ok(items) = result.cast::<PyList>() {
         let items = items.iter().map(|item| wrap_result(cx, &item, results)).collect::<Flow<Vec<_>>>()?;
-        return Ok(cx.list(items));
+        return Ok(cx.trace.list(items));
     }
     if let Ok(entries) = result.cast_exact::<PyDict>() {
         let mut variables = Vec::new();
@@ -379,7 +380,7 @@ fn wrap_new_result<'py>(
             variables.push((name.into(), wrap_result(cx, &item, results)?));
         }
         let payload = (cx.runtime.factories.keyword_dict)(cx, variables)?;
-        return Ok(cx.produce(payload));
+        return Ok(cx.trace.produce(payload));
     }
     if registered::container_of(result.get_type().as_any()).is_some() {
         let name = tracker::name(result.get_type().as_any());
@@ -398,7 +399,7 @@ fn refuse_other_results<'py>(
     results: &Results,
     around: &mut Vec<usize>,
 ) -> Flow<()> {
-    if cx.runtime.is_constant(result) || cx.graph.building.value_meta(result)?.is_some() {
+    if cx.runtime.is_constant(result) || cx.trace.graph.building.value_meta(result)?.is_some() {
         return Ok(());
     }
     let address = result.as_ptr() as usize;
@@ -440,10 +441,10 @@ fn wrap_value<'py>(
     meta: TensorMeta,
     outputs: &mut Vec<SymbolId>,
 ) -> VarId {
-    let symbol = cx.graph.symbols.add_result(value.clone().unbind());
+    let symbol = cx.trace.graph.symbols.add_result(value.clone().unbind());
     outputs.push(symbol);
     let payload = (cx.runtime.factories.tensor)(symbol, meta);
-    cx.produce(payload)
+    cx.trace.produce(payload)
 }
 
 /// True if Python code has asked a graph value for something that only a tensor has. A refusal with a message (a

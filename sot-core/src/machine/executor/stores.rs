@@ -1,5 +1,5 @@
 //! Rollback: an instruction that cannot be simulated, or was only tried, leaves nothing in any store of the trace.
-//! One trait says what a store must do for that, and one list names the stores.
+//! One trait says what a store must do for that; [`super::Trace`] has the stores.
 //! [Why](../../../../docs/decisions/34-one-way-back.md).
 
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use std::hash::Hash;
 use rustc_hash::FxHashMap;
 
 use super::watched::WatchedDrops;
-use super::{IdentityMap, OpcodeExecutor, Raised};
+use super::{IdentityMap, Raised};
 use crate::graph::{FunctionGraph, GraphMark};
 use crate::machine::variable::{VarId, Variables, VariablesMark};
 use crate::side_effects::SideEffects;
@@ -24,37 +24,15 @@ pub(super) trait Reversible {
     fn go_back(&mut self, mark: Self::Mark, first_gone: VarId);
 }
 
-/// Lists the stores of the trace: fields of the executor, with the types of their marks.
-macro_rules! stores {
-    ($($field:ident: $mark:ty,)*) => {
-        /// The marks of all stores.
-        #[derive(Clone, Copy, Default)]
-        pub(super) struct Marks {
-            $(pub(super) $field: $mark,)*
-        }
-
-        impl OpcodeExecutor<'_> {
-            /// Marks the present state of all stores.
-            pub(super) fn marks(&self) -> Marks {
-                Marks { $($field: Reversible::mark(&self.$field),)* }
-            }
-
-            /// Rolls all stores back.
-            pub(super) fn go_back(&mut self, marks: Marks) {
-                let first_gone = marks.vars.next_id();
-                $(Reversible::go_back(&mut self.$field, marks.$field, first_gone);)*
-            }
-        }
-    };
-}
-
-stores! {
-    vars: VariablesMark,
-    effects: usize,
-    graph: GraphMark,
-    identities: (),
-    raised: <Raised as Reversible>::Mark,
-    watched_drops: <WatchedDrops as Reversible>::Mark,
+/// The marks of all stores of a trace that can be rolled back.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Marks {
+    pub(super) vars: VariablesMark,
+    pub(super) effects: usize,
+    pub(super) graph: GraphMark,
+    pub(super) identities: (),
+    pub(super) raised: <Raised as Reversible>::Mark,
+    pub(super) watched_drops: <WatchedDrops as Reversible>::Mark,
 }
 
 impl Reversible for Variables {

@@ -76,7 +76,7 @@ impl<'py> OpcodeExecutor<'py> {
         if !before.check(self.py) {
             self.switches.before.push(before);
             let (args, keywords) = (args.positional.clone(), args.keywords.clone());
-            self.effects.record(Effect::Call { callable, args, keywords });
+            self.trace.effects.record(Effect::Call { callable, args, keywords });
         }
         result
     }
@@ -92,15 +92,15 @@ impl<'py> OpcodeExecutor<'py> {
         manager.call_method1("__exit__", (self.py.None(), self.py.None(), self.py.None()))?;
         self.switches.before.push(self.runtime.ask_backend(|backend| backend.state_test(self.py))?);
         entered.restore(self.py)?;
-        self.effects.record(Effect::Call { callable: enter, args: Vec::new(), keywords: Vec::new() });
+        self.trace.effects.record(Effect::Call { callable: enter, args: Vec::new(), keywords: Vec::new() });
         Ok((Rc::from(before), result))
     }
 
     /// Leaves a manager entered by [`OpcodeExecutor::enter_state`], and again in the new code by its method `exit`.
     pub fn leave_state(&mut self, before: &dyn StateTest, exit: VarId) -> Flow<()> {
         before.restore(self.py)?;
-        let args = vec![self.none(), self.none(), self.none()];
-        self.effects.record(Effect::Call { callable: exit, args, keywords: Vec::new() });
+        let args = vec![self.trace.none(), self.trace.none(), self.trace.none()];
+        self.trace.effects.record(Effect::Call { callable: exit, args, keywords: Vec::new() });
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyTraceback;
 
-use super::{object_model, BookkeepingVariable, CodeUnit, Frame, Globals, Name, OpcodeExecutor};
+use super::{object_model, BookkeepingVariable, CodeUnit, Frame, Globals, Name, OpcodeExecutor, Trace};
 use crate::bytecode::Label;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -77,20 +77,20 @@ impl OpcodeExecutor<'_> {
     /// of an exception it raised is unknown.
     pub fn without_frames<T>(&mut self, outcome: Flow<T>) -> Flow<T> {
         if let Err(Unwind::Raise(exception)) = outcome {
-            self.raised.lose_traceback(exception);
+            self.trace.raised.lose_traceback(exception);
         }
         outcome
     }
 
     /// Returns the traceback of an exception, for handlers and `__exit__`.
     pub fn traceback(&mut self, exception: VarId) -> VarId {
-        if self.trackers.is_loadable(self.vars.tracker(exception)) {
-            return self.produce(Rc::new(BookkeepingVariable::Traceback(exception)));
+        if self.trace.trackers.is_loadable(self.trace.vars.tracker(exception)) {
+            return self.trace.produce(Rc::new(BookkeepingVariable::Traceback(exception)));
         }
-        match self.raised.traceback(exception) {
+        match self.trace.raised.traceback(exception) {
             Traceback::Known(Some(entry)) => traceback_variable(self, exception, entry),
-            Traceback::Known(None) if self.raised.step_of(exception).is_some() => self.none(),
-            _ => self.produce(Rc::new(BookkeepingVariable::Traceback(exception))),
+            Traceback::Known(None) if self.trace.raised.step_of(exception).is_some() => self.trace.none(),
+            _ => self.trace.produce(Rc::new(BookkeepingVariable::Traceback(exception))),
         }
     }
 
@@ -101,35 +101,35 @@ impl OpcodeExecutor<'_> {
         is_it: impl Fn(&T) -> bool,
         make: impl FnOnce() -> T,
     ) -> VarId {
-        let known = self.raised.views.get(&address).copied().filter(|known| *known < self.vars.next_id());
-        let is_known = |known: &VarId| self.vars.as_kind::<T>(*known).is_some_and(|known| is_it(&known));
+        let known = self.trace.raised.views.get(&address).copied().filter(|known| *known < self.trace.vars.next_id());
+        let is_known = |known: &VarId| self.trace.vars.as_kind::<T>(*known).is_some_and(|known| is_it(&known));
         if let Some(known) = known.filter(is_known) {
             return known;
         }
-        let view = self.produce(Rc::new(make()));
-        self.raised.views.insert(address, view);
+        let view = self.trace.produce(Rc::new(make()));
+        self.trace.raised.views.insert(address, view);
         view
     }
 
     /// Sets the traceback of an exception. Returns false if the given traceback is not known.
     pub fn set_traceback(&mut self, exception: VarId, given: VarId) -> Flow<bool> {
-        let given = match self.vars.as_kind::<TracebackVariable>(given) {
+        let given = match self.trace.vars.as_kind::<TracebackVariable>(given) {
             Some(given) => Some(Rc::clone(&given.entry)),
             None if self.known(given)?.is_some_and(|given| given.is_none()) => None,
             None => return Ok(false),
         };
         // New code could not set the traceback on a new exception.
-        if given.is_some() || self.raised.step_of(exception).is_some() {
+        if given.is_some() || self.trace.raised.step_of(exception).is_some() {
             self.note_step(exception);
         }
-        self.raised.set_traceback(exception, given);
+        self.trace.raised.set_traceback(exception, given);
         Ok(true)
     }
 
     /// Raises a handled exception again, with the traceback that it had when its handler began.
     pub fn raise_again(&mut self, exception: VarId, traceback: VarId) -> Flow<Unwind> {
-        self.raised.raises_again = true;
-        let of = self.vars.as_kind::<BookkeepingVariable>(traceback);
+        self.trace.raised.raises_again = true;
+        let of = self.trace.vars.as_kind::<BookkeepingVariable>(traceback);
         let same = matches!(of.as_deref(), Some(BookkeepingVariable::Traceback(of)) if *of == exception);
         // A resume function enters a handler again, with the traceback that the exception has.
         if same || self.stack.is_resuming(self.py) || self.set_traceback(exception, traceback)? {
@@ -148,14 +148,16 @@ impl OpcodeExecutor<'_> {
 
 /// Adds the innermost frame to the traceback of an exception that is raised in it, or has left a frame it called.
 pub(super) fn add_to_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
-    if std::mem::take(&mut cx.raised.raises_again) || cx.trackers.is_loadable(cx.vars.tracker(exception)) {
+    if std::mem::take(&mut cx.trace.raised.raises_again)
+        || cx.trace.trackers.is_loadable(cx.trace.vars.tracker(exception))
+    {
         return;
     }
-    let Traceback::Known(next) = cx.raised.traceback(exception) else { return };
+    let Traceback::Known(next) = cx.trace.raised.traceback(exception) else { return };
     let py = cx.py;
     let place = cx.stack.frame_mut().traced_frame(py);
     let entry = Rc::new(TracebackEntry { place, at: cx.stack.frame().at, next });
-    cx.raised.set_traceback(exception, Some(entry));
+    cx.trace.raised.set_traceback(exception, Some(entry));
 }
 
 /// Returns the variable of an entry: one entry is one object.
@@ -188,8 +190,8 @@ impl Variable for TracebackVariable {
         "bookkeeping"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PyTraceback>().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        trace.py.get_type::<PyTraceback>().into_any()
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -198,11 +200,11 @@ impl Variable for TracebackVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         match &**name {
-            "tb_lineno" => cx.integer(i64::from(self.entry.line())).map(Some),
+            "tb_lineno" => cx.trace.integer(i64::from(self.entry.line())).map(Some),
             "tb_frame" => Ok(Some((cx.runtime.factories.frame)(cx, &self.entry.place))),
             "tb_next" => Ok(Some(match &self.entry.next {
                 Some(next) => traceback_variable(cx, self.exception, Rc::clone(next)),
-                None => cx.none(),
+                None => cx.trace.none(),
             })),
             "tb_lasti" => {
                 let text = "attribute 'tb_lasti' of a traceback";
@@ -217,15 +219,15 @@ impl Variable for TracebackVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        let present = cg.cx().raised.traceback_entry(self.exception).flatten();
+        let present = cg.trace().raised.traceback_entry(self.exception).flatten();
         if !present.is_some_and(|present| Rc::ptr_eq(&present, &self.entry)) {
-            return Err(cg.cx().plan_to_raise(self.exception));
+            return Err(cg.plan_to_raise(self.exception));
         }
         let traceback = readers::traceback(cg.py())?;
         cg.call(|cg| cg.load_const(traceback), [self.exception])
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("TracebackVariable(line {})", self.entry.line())
     }
 }

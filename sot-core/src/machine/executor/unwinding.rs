@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::object_model::type_variable;
 use super::stack::bug;
-use super::{checkpoint, traceback, CallArgs, Handled, OpcodeExecutor};
+use super::{checkpoint, traceback, CallArgs, Handled, OpcodeExecutor, Trace};
 use crate::backend::StateTest;
 use crate::bytecode::Label;
 use crate::cpython;
@@ -39,23 +39,25 @@ impl StateTest for NothingHandled {
     }
 }
 
+impl Trace<'_> {
+    /// The name of an exception's class, for messages.
+    pub fn class_name(&self, exception: VarId) -> String {
+        let ty = self.vars.get(exception).python_type(self);
+        ty.cast::<PyType>().map_or_else(|_| "an exception".to_owned(), cpython::type_name)
+    }
+}
+
 impl OpcodeExecutor<'_> {
     /// True if no exception is being handled, in the trace or by a caller. A guard then tests that.
     pub fn nothing_is_handled(&mut self) -> bool {
         if self.stack.handled_exception().is_some() || cpython::is_handling(self.py) {
             return false;
         }
-        if !self.raised.assumes_nothing_handled {
-            self.raised.assumes_nothing_handled = true;
-            self.guards.add_state(Box::new(NothingHandled));
+        if !self.trace.raised.assumes_nothing_handled {
+            self.trace.raised.assumes_nothing_handled = true;
+            self.trace.guards.add_state(Box::new(NothingHandled));
         }
         true
-    }
-
-    /// The name of an exception's class, for messages.
-    pub fn class_name(&self, exception: VarId) -> String {
-        let ty = self.vars.get(exception).python_type(self);
-        ty.cast::<PyType>().map_or_else(|_| "an exception".to_owned(), cpython::type_name)
     }
 
     /// Begins to handle an exception in the innermost frame. The previously handled exception lies on top of the
@@ -72,7 +74,7 @@ impl OpcodeExecutor<'_> {
     pub fn raise_value(&mut self, exception: VarId, cause: Option<VarId>) -> Unwind {
         match prepare_raise(self, exception, cause) {
             Ok(exception) => {
-                self.raised.forget_part(exception);
+                self.trace.raised.forget_part(exception);
                 Unwind::Raise(exception)
             }
             Err(unwind) => unwind,
@@ -86,7 +88,7 @@ impl OpcodeExecutor<'_> {
             other => other,
         };
         if let Unwind::Raise(error) = raised {
-            self.effects.set_attribute(error, &Rc::from("__context__"), Some(exception));
+            self.trace.effects.set_attribute(error, &Rc::from("__context__"), Some(exception));
         }
         raised
     }
@@ -96,7 +98,7 @@ impl OpcodeExecutor<'_> {
         match self.stack.handled_exception() {
             Some(exception) => match self.handled_traceback() {
                 Some(traceback) => self.raise_again(exception, traceback).unwrap_or_else(|unwind| unwind),
-                None => self.raised.again(exception),
+                None => self.trace.raised.again(exception),
             },
             None if self.nothing_is_handled() => self.raise(PyRuntimeError::new_err("No active exception to reraise")),
             None => {
@@ -133,7 +135,7 @@ impl OpcodeExecutor<'_> {
     /// True if `except pattern` catches exceptions of the class in a variable.
     pub fn exception_class_matches(&mut self, class: VarId, pattern: VarId) -> Flow<bool> {
         match exception_class(self, class)? {
-            Some(found) => class_matches(self, (found.as_any(), self.vars.tracker(class)), pattern),
+            Some(found) => class_matches(self, (found.as_any(), self.trace.vars.tracker(class)), pattern),
             None => Err(bug("a handler is entered without an exception class")),
         }
     }
@@ -153,24 +155,25 @@ pub(super) fn handle_exception(cx: &mut OpcodeExecutor<'_>, exception: VarId) ->
 /// Breaks the graph at an exception that is raised and caught while a caller handles another one. The caller's
 /// exception is its context, which the trace does not know and the handler may read.
 pub(super) fn refuse_unknown_context(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
-    let known = cx.stack.handled_exception().is_some() || cx.trackers.is_loadable(cx.vars.tracker(exception));
+    let known =
+        cx.stack.handled_exception().is_some() || cx.trace.trackers.is_loadable(cx.trace.vars.tracker(exception));
     if known || !cx.stack.catches() || cx.nothing_is_handled() {
         return Ok(());
     }
-    let text = format!("{} is raised and caught while a caller handles another", cx.class_name(exception));
+    let text = format!("{} is raised and caught while a caller handles another", cx.trace.class_name(exception));
     Err(Unwind::break_graph(ReasonId::Raises, text))
 }
 
 /// Breaks the graph where an exception is caught that has left an inlined frame, if its traceback must grow for real:
 /// the exception comes from outside, or its traceback would keep a value whose destruction is observable.
 pub(super) fn refuse_longer_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
-    let left_a_frame = cx.raised.leaving.take() == Some(exception);
+    let left_a_frame = cx.trace.raised.leaving.take() == Some(exception);
     if !left_a_frame || !cx.stack.catches() {
         return Ok(());
     }
     checkpoint::refuse_kept_by_traceback(cx, exception)?;
-    if cx.trackers.is_loadable(cx.vars.tracker(exception)) {
-        let text = format!("{} is raised in a function that was followed", cx.class_name(exception));
+    if cx.trace.trackers.is_loadable(cx.trace.vars.tracker(exception)) {
+        let text = format!("{} is raised in a function that was followed", cx.trace.class_name(exception));
         return Err(Unwind::break_graph(ReasonId::Raises, text));
     }
     Ok(())
@@ -202,7 +205,7 @@ fn enter_handler(cx: &mut OpcodeExecutor<'_>, handler: Label, exception: VarId) 
 fn push_exception(cx: &mut OpcodeExecutor<'_>, exception: Option<VarId>) -> Flow<()> {
     let items = match exception {
         Some(exception) => [cx.traceback(exception), exception, type_variable(cx, exception)?],
-        None => [cx.stack.null(), cx.stack.null(), cx.none()],
+        None => [cx.trace.null(), cx.trace.null(), cx.trace.none()],
     };
     cx.stack.frame_mut().stack.extend(items);
     Ok(())
@@ -213,7 +216,7 @@ fn unwind_by_table(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> bool {
     let Some(handler) = frame.code.code.handler_at(frame.at).copied() else { return false };
     cx.stack.frame_mut().stack.truncate(handler.depth as usize);
     if handler.lasti {
-        let last = cx.produce(Rc::new(BookkeepingVariable::LastInstruction));
+        let last = cx.trace.produce(Rc::new(BookkeepingVariable::LastInstruction));
         cx.stack.push(last);
     }
     cx.stack.push(exception);
@@ -225,7 +228,7 @@ fn prepare_raise(cx: &mut OpcodeExecutor<'_>, exception: VarId, cause: Option<Va
     let Some(exception) = cx.exception_instance(exception)? else {
         return Err(cx.raise(PyTypeError::new_err("exceptions must derive from BaseException")));
     };
-    if cx.trackers.is_loadable(cx.vars.tracker(exception)) {
+    if cx.trace.trackers.is_loadable(cx.trace.vars.tracker(exception)) {
         return Err(Unwind::break_graph(
             ReasonId::UnsupportedMutation,
             "raising an exception made outside the function changes its traceback",
@@ -266,8 +269,8 @@ fn set_cause(cx: &mut OpcodeExecutor<'_>, exception: VarId, cause: VarId) -> Flo
 /// all written by the trace, since nothing else holds such an exception.
 fn set_context(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
     let Some(handled) = cx.stack.handled_exception().filter(|handled| *handled != exception) else { return };
-    let loadable = cx.trackers.is_loadable(cx.vars.tracker(exception));
-    if !loadable && context_of(cx, exception).is_none() {
+    let loadable = cx.trace.trackers.is_loadable(cx.trace.vars.tracker(exception));
+    if !loadable && context_of(&cx.trace, exception).is_none() {
         replace_context(cx, exception, handled);
     }
 }
@@ -277,10 +280,10 @@ fn replace_context(cx: &mut OpcodeExecutor<'_>, exception: VarId, handled: VarId
     let context = Rc::from("__context__");
     let mut seen = FxHashSet::from_iter([handled]);
     let mut at = handled;
-    while let Some(next) = context_of(cx, at) {
+    while let Some(next) = context_of(&cx.trace, at) {
         if next == exception {
-            let none = cx.none();
-            cx.effects.set_attribute(at, &context, Some(none));
+            let none = cx.trace.none();
+            cx.trace.effects.set_attribute(at, &context, Some(none));
             break;
         }
         if !seen.insert(next) {
@@ -288,11 +291,11 @@ fn replace_context(cx: &mut OpcodeExecutor<'_>, exception: VarId, handled: VarId
         }
         at = next;
     }
-    cx.effects.set_attribute(exception, &context, Some(handled));
+    cx.trace.effects.set_attribute(exception, &context, Some(handled));
 }
 
-fn context_of(cx: &OpcodeExecutor<'_>, exception: VarId) -> Option<VarId> {
-    cx.effects.attribute(exception, &Rc::from("__context__")).flatten()
+fn context_of(trace: &Trace<'_>, exception: VarId) -> Option<VarId> {
+    trace.effects.attribute(exception, &Rc::from("__context__")).flatten()
 }
 
 /// `of` is the tracker of the exception's class.
@@ -308,11 +311,11 @@ fn class_matches<'py>(
         caught.push(caught_class(cx, candidate)?);
     }
     let class = class.cast::<PyType>().map_err(PyErr::from)?;
-    let guarded = cpython::is_heap_type(class) && cx.trackers.is_sourced(of);
+    let guarded = cpython::is_heap_type(class) && cx.trace.trackers.is_sourced(of);
     for caught in caught {
         let is = class.mro().iter().any(|base| base.is(&caught));
         if guarded {
-            cx.guards.add(of, Test::Subclass(Identity::of(caught.as_any()), is));
+            cx.trace.guards.add(of, Test::Subclass(Identity::of(caught.as_any()), is));
         }
         if is {
             return Ok(true);
@@ -357,12 +360,12 @@ impl Variable for BookkeepingVariable {
         "bookkeeping"
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         match self {
-            BookkeepingVariable::Traceback(_) => cx.py.get_type::<PyTraceback>().into_any(),
+            BookkeepingVariable::Traceback(_) => trace.py.get_type::<PyTraceback>().into_any(),
             BookkeepingVariable::LastInstruction
             | BookkeepingVariable::ReturnAddress(_)
-            | BookkeepingVariable::NormalEntry => cx.py.get_type::<PyInt>().into_any(),
+            | BookkeepingVariable::NormalEntry => trace.py.get_type::<PyInt>().into_any(),
         }
     }
 
@@ -392,7 +395,7 @@ impl Variable for BookkeepingVariable {
         }
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("BookkeepingVariable({self:?})")
     }
 }

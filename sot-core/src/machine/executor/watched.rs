@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use super::holders::{is_held, Chains, Holders};
 use super::observable::{DestructionSearch, Path};
 use super::stores::Reversible;
-use super::{Name, OpcodeExecutor};
+use super::{Name, OpcodeExecutor, Trace};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
@@ -88,66 +88,25 @@ impl Reversible for WatchedDrops {
 
 impl WatchedValue {
     /// The outermost variable on the path to the value, or the value's own.
-    fn reached(&self, cx: &OpcodeExecutor<'_>) -> Option<VarId> {
+    fn reached(&self, trace: &Trace<'_>) -> Option<VarId> {
         if self.path.is_empty() {
             return Some(self.by);
         }
-        self.parts(cx).next()
+        self.parts(trace).next()
     }
 
     /// The variables of the value and of the objects on the path to it.
-    fn parts<'a>(&'a self, cx: &'a OpcodeExecutor<'_>) -> impl Iterator<Item = VarId> + 'a {
+    fn parts<'a>(&'a self, trace: &'a Trace<'_>) -> impl Iterator<Item = VarId> + 'a {
         let own = self.path.is_empty().then_some(self.by);
-        own.into_iter().chain(self.path.iter().filter_map(|part| cx.identities.at_address(*part)))
+        own.into_iter().chain(self.path.iter().filter_map(|part| trace.identities.at_address(*part)))
     }
 }
 
-impl OpcodeExecutor<'_> {
-    /// Watches an argument of the outermost frame and what it holds, if only this frame may own them.
-    pub(crate) fn watch_argument(&mut self, value: VarId, object: &Bound<'_, PyAny>) -> Flow<()> {
-        let object = object.clone().unbind().into_bound(self.py);
-        let search = DestructionSearch::new(self.py)?;
-        if search.is_observable(&object) {
-            self.see(value)?;
-            self.watched_drops.all.push(WatchedValue { by: value, path: Vec::new(), first: object.unbind() });
-            return Ok(());
-        }
-        watch_held(self, &search, value, &object)?;
-        Ok(())
-    }
-
-    /// The watched values that nothing holds any more, each as the outermost variable on its path.
-    pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
-        let of = |index: usize| self.watched_drops.all.get(index);
-        unheld(self).into_iter().filter_map(of).map(|watched| watched.reached(self).unwrap_or(watched.by))
-    }
-
-    /// The watched values that the frame may alone own: its arguments, and those that the trace took out of them.
-    pub(crate) fn all_taken(&self) -> impl Iterator<Item = VarId> + '_ {
-        self.watched_drops.all.iter().filter_map(|watched| watched.reached(self))
-    }
-
+impl Trace<'_> {
     /// True if the destruction of the value is observable.
     pub fn is_observable_when_dropped(&self, value: VarId) -> bool {
         let is_watched = |watched: &WatchedValue| watched.by == value || watched.parts(self).any(|part| part == value);
         self.watched_drops.all.iter().any(is_watched) || self.vars.get(value).runs_when_dropped(self)
-    }
-
-    /// True if an object is certainly alive, which was alive when the outermost frame began, or was made in the trace.
-    /// `value` is its variable, if the trace has met it. Either the simulated frames hold it, or no write of the trace
-    /// has taken an object out of another one, and the place where it was found is still there.
-    pub fn is_certainly_alive(&self, value: Option<VarId>) -> PyResult<bool> {
-        if value.is_some_and(|value| is_held(self, value)) {
-            return Ok(true);
-        }
-        let is_made = |value| !self.trackers.is_loadable(self.vars.tracker(value));
-        if value.is_some_and(is_made) || take_objects_away(self)? {
-            return Ok(false);
-        }
-        let is_rooted = value.is_some_and(|value| is_place_kept(self, self.vars.tracker(value)));
-        let is_argument = |id| matches!(self.trackers.get(self.vars.tracker(id)), Tracker::Local { .. });
-        let is_kept = |(id, _): (VarId, _)| !is_argument(id) || is_held(self, id);
-        Ok(is_rooted || self.vars.iter().all(is_kept))
     }
 
     /// True if the destruction of the value, or of a value that it holds, is observable.
@@ -165,20 +124,63 @@ impl OpcodeExecutor<'_> {
     }
 }
 
+impl OpcodeExecutor<'_> {
+    /// Watches an argument of the outermost frame and what it holds, if only this frame may own them.
+    pub(crate) fn watch_argument(&mut self, value: VarId, object: &Bound<'_, PyAny>) -> Flow<()> {
+        let object = object.clone().unbind().into_bound(self.py);
+        let search = DestructionSearch::new(self.py)?;
+        if search.is_observable(&object) {
+            self.see(value)?;
+            self.trace.watched_drops.all.push(WatchedValue { by: value, path: Vec::new(), first: object.unbind() });
+            return Ok(());
+        }
+        watch_held(self, &search, value, &object)?;
+        Ok(())
+    }
+
+    /// The watched values that nothing holds any more, each as the outermost variable on its path.
+    pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
+        let of = |index: usize| self.trace.watched_drops.all.get(index);
+        unheld(self).into_iter().filter_map(of).map(|watched| watched.reached(&self.trace).unwrap_or(watched.by))
+    }
+
+    /// The watched values that the frame may alone own: its arguments, and those that the trace took out of them.
+    pub(crate) fn all_taken(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.trace.watched_drops.all.iter().filter_map(|watched| watched.reached(&self.trace))
+    }
+
+    /// True if an object is certainly alive, which was alive when the outermost frame began, or was made in the trace.
+    /// `value` is its variable, if the trace has met it. Either the simulated frames hold it, or no write of the trace
+    /// has taken an object out of another one, and the place where it was found is still there.
+    pub fn is_certainly_alive(&self, value: Option<VarId>) -> PyResult<bool> {
+        if value.is_some_and(|value| is_held(self, value)) {
+            return Ok(true);
+        }
+        let is_made = |value| !self.trace.trackers.is_loadable(self.trace.vars.tracker(value));
+        if value.is_some_and(is_made) || take_objects_away(&self.trace)? {
+            return Ok(false);
+        }
+        let is_rooted = value.is_some_and(|value| is_place_kept(self, self.trace.vars.tracker(value)));
+        let is_argument = |id| matches!(self.trace.trackers.get(self.trace.vars.tracker(id)), Tracker::Local { .. });
+        let is_kept = |(id, _): (VarId, _)| !is_argument(id) || is_held(self, id);
+        Ok(is_rooted || self.trace.vars.iter().all(is_kept))
+    }
+}
+
 /// True if a write of the trace may have taken an object from outside out of another one.
-fn take_objects_away(cx: &OpcodeExecutor<'_>) -> PyResult<bool> {
+fn take_objects_away(trace: &Trace<'_>) -> PyResult<bool> {
     let mut search = None;
-    for effect in cx.effects.log() {
+    for effect in trace.effects.log() {
         let search = match &search {
             Some(search) => search,
-            None => search.insert(DestructionSearch::new(cx.py)?),
+            None => search.insert(DestructionSearch::new(trace.py)?),
         };
         let left = match effect {
-            Effect::Contents { container } => cx.vars.get(*container).holds(),
+            Effect::Contents { container } => trace.vars.get(*container).holds(),
             _ => Vec::new(),
         };
-        let is_left = |object| cx.identities.of(object).is_some_and(|held| left.contains(&held));
-        if held_before(cx, search, effect)?.iter().any(|object| !cpython::is_atom(object) && !is_left(object)) {
+        let is_left = |object| trace.identities.of(object).is_some_and(|held| left.contains(&held));
+        if held_before(trace, search, effect)?.iter().any(|object| !cpython::is_atom(object) && !is_left(object)) {
             return Ok(true);
         }
     }
@@ -189,10 +191,10 @@ fn take_objects_away(cx: &OpcodeExecutor<'_>) -> PyResult<bool> {
 /// a frame still holds.
 fn is_place_kept(cx: &OpcodeExecutor<'_>, tracker: TrackerId) -> bool {
     let mut root = tracker;
-    while let Some(of) = cx.trackers.get(root).parent() {
+    while let Some(of) = cx.trace.trackers.get(root).parent() {
         // Nothing else need hold what an iterator or a plug-in hands out, or what an attribute access makes.
         let hands_out = matches!(
-            cx.trackers.get(root),
+            cx.trace.trackers.get(root),
             Tracker::Upcoming { .. } | Tracker::Iterated { .. } | Tracker::Foreign { .. } | Tracker::Getattr { .. }
         );
         if hands_out {
@@ -200,9 +202,11 @@ fn is_place_kept(cx: &OpcodeExecutor<'_>, tracker: TrackerId) -> bool {
         }
         root = of;
     }
-    match cx.trackers.get(root) {
+    match cx.trace.trackers.get(root) {
         Tracker::Globals | Tracker::FreeCell { .. } => true,
-        Tracker::Local { .. } => cx.vars.iter().any(|(id, _)| cx.vars.tracker(id) == root && is_held(cx, id)),
+        Tracker::Local { .. } => {
+            cx.trace.vars.iter().any(|(id, _)| cx.trace.vars.tracker(id) == root && is_held(cx, id))
+        }
         _ => false,
     }
 }
@@ -214,8 +218,8 @@ pub(super) fn dropped(cx: &OpcodeExecutor<'_>) -> Option<VarId> {
 
 /// Returns the places of the watched values that nothing holds any more.
 fn unheld(cx: &OpcodeExecutor<'_>) -> Vec<usize> {
-    let watched = &cx.watched_drops.all;
-    let mut chains = cx.watched_drops.chains.borrow_mut();
+    let watched = &cx.trace.watched_drops.all;
+    let mut chains = cx.trace.watched_drops.chains.borrow_mut();
     let holds = chains.still_hold(cx);
     if chains.placed == watched.len() && !holds.contains(&false) {
         return Vec::new();
@@ -226,7 +230,7 @@ fn unheld(cx: &OpcodeExecutor<'_>) -> Vec<usize> {
         let kept = before.of.get(index).copied().flatten().filter(|place| holds[*place]);
         let (is_held, chain) = match kept {
             Some(place) => (true, Some(before.all[place].clone())),
-            None => holders.find(cx, &value.parts(cx).collect::<Vec<_>>()),
+            None => holders.find(cx, &value.parts(&cx.trace).collect::<Vec<_>>()),
         };
         chains.add(chain);
         if !is_held {
@@ -239,43 +243,44 @@ fn unheld(cx: &OpcodeExecutor<'_>) -> Vec<usize> {
 /// Returns a graph break if the instruction just simulated has taken a value out of an object from outside that is
 /// destroyed by it. The instruction then runs natively.
 pub(super) fn dropped_by_write(cx: &mut OpcodeExecutor<'_>) -> PyResult<Option<Unwind>> {
-    if cx.effects.len() <= cx.watched_drops.looked_at {
+    if cx.trace.effects.len() <= cx.trace.watched_drops.looked_at {
         return Ok(None);
     }
-    let before = cx.watched_drops.all.len();
+    let before = cx.trace.watched_drops.all.len();
     look_at_writes(cx)?;
     // A value that new code cannot load is lost once the write is replayed.
-    let is_lost = |value: &VarId| !cx.trackers.is_sourced(cx.vars.tracker(*value));
-    let lost = cx.watched_drops.all[before..].iter().filter_map(|watched| watched.reached(cx)).find(is_lost);
+    let is_lost = |value: &VarId| !cx.trace.trackers.is_sourced(cx.trace.vars.tracker(*value));
+    let lost =
+        cx.trace.watched_drops.all[before..].iter().filter_map(|watched| watched.reached(&cx.trace)).find(is_lost);
     let Some(dropped) = lost.or_else(|| dropped(cx)) else { return Ok(None) };
-    let text = format!("the destruction of a value that {} held is observable", cx.text(dropped));
+    let text = format!("the destruction of a value that {} held is observable", cx.trace.text(dropped));
     Ok(Some(Unwind::break_graph(ReasonId::UnsupportedMutation, text)))
 }
 
 /// Watches the values that the latest writes take out of objects from outside.
 fn look_at_writes(cx: &mut OpcodeExecutor<'_>) -> PyResult<()> {
     let mut search = None;
-    for at in cx.watched_drops.looked_at..cx.effects.len() {
-        let effect = cx.effects.log()[at].clone();
-        let null = cx.stack.null();
+    for at in cx.trace.watched_drops.looked_at..cx.trace.effects.len() {
+        let effect = cx.trace.effects.log()[at].clone();
+        let null = cx.trace.null();
         let (by, name) = match &effect {
             Effect::Attribute { object, name, .. } => (*object, Some(Rc::clone(name))),
             Effect::Contents { container: written } | Effect::Cell { cell: written } => (*written, None),
             Effect::Global { name, .. } => (null, Some(Rc::clone(name))),
             Effect::Call { .. } => continue,
         };
-        if !matches!(effect, Effect::Global { .. }) && !cx.watched_drops.written.insert((by, name)) {
+        if !matches!(effect, Effect::Global { .. }) && !cx.trace.watched_drops.written.insert((by, name)) {
             continue;
         }
         let search = match &search {
             Some(search) => search,
             None => search.insert(DestructionSearch::new(cx.py)?),
         };
-        for object in held_before(cx, search, &effect)? {
+        for object in held_before(&cx.trace, search, &effect)? {
             watch_held(cx, search, by, &object)?;
         }
     }
-    cx.watched_drops.looked_at = cx.effects.len();
+    cx.trace.watched_drops.looked_at = cx.trace.effects.len();
     Ok(())
 }
 
@@ -286,27 +291,27 @@ fn watch_held<'py>(
     by: VarId,
     object: &Bound<'py, PyAny>,
 ) -> PyResult<()> {
-    let isfirst = |address| cx.watched_drops.all.iter().any(|watched| watched.first.as_ptr() as usize == address);
-    let known = |address| cx.identities.at_address(address).is_some() || isfirst(address);
-    let mut budget = MAX_LOOKED_AT.saturating_sub(cx.watched_drops.objects);
+    let isfirst = |address| cx.trace.watched_drops.all.iter().any(|watched| watched.first.as_ptr() as usize == address);
+    let known = |address| cx.trace.identities.at_address(address).is_some() || isfirst(address);
+    let mut budget = MAX_LOOKED_AT.saturating_sub(cx.trace.watched_drops.objects);
     let before = budget;
     let paths = search.paths_from(object, known, &mut budget)?;
-    cx.watched_drops.objects += before - budget;
+    cx.trace.watched_drops.objects += before - budget;
     for path in paths {
-        cx.watched_drops.all.push(WatchedValue { by, path, first: object.clone().unbind() });
+        cx.trace.watched_drops.all.push(WatchedValue { by, path, first: object.clone().unbind() });
     }
     Ok(())
 }
 
 /// Returns the objects that a written place held before the trace.
 fn held_before<'py>(
-    cx: &OpcodeExecutor<'py>,
+    trace: &Trace<'py>,
     search: &DestructionSearch<'py>,
     effect: &Effect,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let real = |id: VarId| {
-        let is_outside = cx.trackers.is_loadable(cx.vars.tracker(id));
-        cx.identities.object_of(id).filter(|_| is_outside).map(|object| object.bind(cx.py).clone())
+        let is_outside = trace.trackers.is_loadable(trace.vars.tracker(id));
+        trace.identities.object_of(id).filter(|_| is_outside).map(|object| object.bind(trace.py).clone())
     };
     match effect {
         Effect::Attribute { object, name, .. } => match real(*object) {
@@ -314,7 +319,7 @@ fn held_before<'py>(
             None => Ok(Vec::new()),
         },
         Effect::Global { globals, name, .. } => {
-            let dict = cx.effects.globals_dict(*globals).map(|dict| dict.bind(cx.py).clone());
+            let dict = trace.effects.globals_dict(*globals).map(|dict| dict.bind(trace.py).clone());
             Ok(dict.map(|dict| dict.get_item(&**name)).transpose()?.flatten().into_iter().collect())
         }
         Effect::Contents { container } => real(*container).map_or(Ok(Vec::new()), |real| search.contents(&real)),

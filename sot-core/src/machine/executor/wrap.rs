@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::changing::LazyNumber;
 use super::identities::note_fetched;
-use super::{changing, limits, open_number, sizes, OpcodeExecutor};
+use super::{changing, limits, open_number, sizes, OpcodeExecutor, Trace};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::machine::variable::{Form, VarId, Variable};
@@ -28,12 +28,12 @@ impl Variable for LazyVariable {
         Form::Lazy
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(trace.py).get_type().into_any()
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        let name = self.object.bind(cx.py).get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
+    fn text(&self, trace: &Trace<'_>) -> String {
+        let name = self.object.bind(trace.py).get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
         format!("LazyVariable({name})")
     }
 
@@ -42,7 +42,7 @@ impl Variable for LazyVariable {
     }
 }
 
-impl<'py> OpcodeExecutor<'py> {
+impl<'py> Trace<'py> {
     /// Returns the variable for an object reached through `tracker`.
     pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
         if self.runtime.is_constant(object) {
@@ -62,19 +62,21 @@ impl<'py> OpcodeExecutor<'py> {
         self.identities.insert(object, id);
         id
     }
+}
 
+impl OpcodeExecutor<'_> {
     /// Returns the payload of a variable. The first look determines its kind and adds its guards.
     pub fn see(&mut self, id: VarId) -> Flow<Rc<dyn Variable>> {
         // Every access of a handler to a value passes here, so endless recursion of handlers is refused here.
         limits::refuse_endless_recursion()?;
-        if !self.vars.look(id) {
+        if !self.trace.vars.look(id) {
             materialize_lazy(self, id)?;
-            if self.trackers.is_sourced(self.vars.tracker(id)) {
+            if self.trace.trackers.is_sourced(self.trace.vars.tracker(id)) {
                 refuse_short_lived_class(self, id)?;
-                self.vars.get(id).guard(self, id)?;
+                self.trace.vars.get(id).guard(self, id)?;
             }
         }
-        Ok(self.vars.get(id))
+        Ok(self.trace.vars.get(id))
     }
 
     /// Returns the payload of a variable, if it is of kind `T`. Looks into a container.
@@ -83,18 +85,18 @@ impl<'py> OpcodeExecutor<'py> {
         if payload.opens_to() == Some(TypeId::of::<T>()) {
             payload.open(self, id)?;
         }
-        Ok(self.vars.as_kind::<T>(id))
+        Ok(self.trace.vars.as_kind::<T>(id))
     }
 }
 
-fn assume_same<'py>(cx: &mut OpcodeExecutor<'py>, known: VarId, tracker: TrackerId, object: &Bound<'py, PyAny>) {
-    let first = cx.vars.tracker(known);
-    match (cx.trackers.is_sourced(first), cx.trackers.is_sourced(tracker)) {
-        (true, true) if first != tracker => cx.guards.add(tracker, Test::SameAs(first)),
+fn assume_same<'py>(trace: &mut Trace<'py>, known: VarId, tracker: TrackerId, object: &Bound<'py, PyAny>) {
+    let first = trace.vars.tracker(known);
+    match (trace.trackers.is_sourced(first), trace.trackers.is_sourced(tracker)) {
+        (true, true) if first != tracker => trace.guards.add(tracker, Test::SameAs(first)),
         // An object that the trace made will hold the new object then.
-        (true, false) if cx.is_short_lived(first) && cx.trackers.is_produced(tracker) => {}
-        (true, false) => cx.guards.add(first, Test::Is(Identity::of(object))),
-        (false, true) => cx.guards.add(tracker, Test::Is(Identity::of(object))),
+        (true, false) if trace.is_short_lived(first) && trace.trackers.is_produced(tracker) => {}
+        (true, false) => trace.guards.add(first, Test::Is(Identity::of(object))),
+        (false, true) => trace.guards.add(tracker, Test::Is(Identity::of(object))),
         _ => {}
     }
 }
@@ -102,11 +104,11 @@ fn assume_same<'py>(cx: &mut OpcodeExecutor<'py>, known: VarId, tracker: Tracker
 /// Breaks the graph where the trace looks at a class that is made anew at each call, or at an object of such a class.
 /// A translation that rests on the class would never be hit again.
 fn refuse_short_lived_class(cx: &OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
-    let tracker = cx.vars.tracker(id);
+    let tracker = cx.trace.vars.tracker(id);
     // Before the first instruction the graph cannot break.
-    if cx.history.short_lived.classes.is_empty()
+    if cx.trace.history.short_lived.classes.is_empty()
         || cx.checkpoints.is_empty()
-        || !cx.history.short_lived.classes.contains(&cx.trackers.path(tracker))
+        || !cx.trace.history.short_lived.classes.contains(&cx.trace.trackers.path(tracker))
     {
         return Ok(());
     }
@@ -115,20 +117,20 @@ fn refuse_short_lived_class(cx: &OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
 }
 
 fn materialize_lazy(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
-    if cx.is_open(id) {
+    if cx.trace.is_open(id) {
         return Err(sizes::needs(cx, id));
     }
-    if let Some(number) = cx.vars.as_kind::<LazyNumber>(id) {
-        if changing::is_of_sizes(cx, id) {
+    if let Some(number) = cx.trace.vars.as_kind::<LazyNumber>(id) {
+        if changing::is_of_sizes(&cx.trace, id) {
             open_number::assume_of_sizes(cx, id)?;
         } else {
             number.refuse_if_too_many(cx)?;
         }
         let value = number.value.clone_ref(cx.py);
-        cx.vars.set(id, (cx.runtime.factories.constant)(value));
+        cx.trace.vars.set(id, (cx.runtime.factories.constant)(value));
         return Ok(());
     }
-    let Some(lazy) = cx.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
+    let Some(lazy) = cx.trace.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
     let object = lazy.object.bind(cx.py).clone();
     cx.met.class_of(&object);
     let Some(kind) = cx.runtime.kinds.find(&object) else {
@@ -138,8 +140,8 @@ fn materialize_lazy(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
             format!("no variable kind is registered for objects of type {name}"),
         ));
     };
-    let tracker = cx.vars.tracker(id);
+    let tracker = cx.trace.vars.tracker(id);
     let payload = cx.runtime.kinds.wrap(kind, cx, &object, tracker)?;
-    cx.vars.set(id, payload);
+    cx.trace.vars.set(id, payload);
     Ok(())
 }

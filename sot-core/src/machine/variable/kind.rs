@@ -13,7 +13,7 @@ use crate::cpython;
 use crate::error::{Flow, RegistrationError};
 use crate::fault;
 use crate::graph::SymbolId;
-use crate::machine::executor::{Frame, OpcodeExecutor, TracedFrame};
+use crate::machine::executor::{Frame, OpcodeExecutor, Trace, TracedFrame};
 use crate::machine::overriding::{error, sort, Override};
 use crate::origin::{self, LinkedRegistration, Registered, RegistrationOrigin};
 use crate::tracker::{self, TrackerId};
@@ -311,7 +311,7 @@ impl KindTable {
         let payload = OverriddenKind { kind, rest }.wrap(cx, object, tracker)?;
         let asked = rest.first().map_or_else(|| kind.linked(), |first| first.linked());
         if !origin::is_of_the_tracer(asked.origin.krate) {
-            fault::running(&asked, || refuse_other(cx, object, &*payload))?;
+            fault::running(&asked, || refuse_other(&cx.trace, object, &*payload))?;
         }
         Ok(payload)
     }
@@ -336,8 +336,8 @@ impl KindTable {
 
 /// Refuses a plug-in's payload that represents another object, or whose type is not a base of the object's type. A
 /// base is allowed because an object of a derived class may be wrapped as an object of the base.
-fn refuse_other(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, payload: &dyn Variable) -> Flow<()> {
-    let (own, said) = (object.get_type(), payload.python_type(cx));
+fn refuse_other(trace: &Trace<'_>, object: &Bound<'_, PyAny>, payload: &dyn Variable) -> Flow<()> {
+    let (own, said) = (object.get_type(), payload.python_type(trace));
     let is_other = payload.object().is_some_and(|said| !said.is(object));
     let is_its = said.cast::<PyType>().is_ok_and(|said| cpython::is_subtype(&own, said));
     if is_its && !is_other {

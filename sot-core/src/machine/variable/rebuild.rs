@@ -7,8 +7,8 @@ use pyo3::BoundObject;
 use super::VarId;
 use crate::bytecode::Op;
 use crate::entity::Name;
-use crate::error::Flow;
-use crate::machine::executor::{BinaryOp, CallArgs, Frame, OpcodeExecutor};
+use crate::error::{Flow, Unwind};
+use crate::machine::executor::{BinaryOp, CallArgs, Frame, Trace};
 use crate::tracker::TrackerId;
 
 /// An argument of a call, or a value that new code writes: a value of the trace, a constant, or a new container of
@@ -84,7 +84,13 @@ pub trait Rebuild<'py> {
     /// The interpreter.
     fn py(&self) -> Python<'py>;
     /// The trace, which has ended, so nothing is added to it.
-    fn cx(&self) -> &OpcodeExecutor<'py>;
+    fn trace(&self) -> &Trace<'py>;
+
+    /// Plans to run natively, in the next attempt, the instruction that made a value which new code cannot make; `why`
+    /// is the reason.
+    fn plan_to_make(&self, variable: VarId, why: &str) -> Unwind;
+    /// The same for the instruction that raised an exception.
+    fn plan_to_raise(&self, exception: VarId) -> Unwind;
 
     /// Loads a variable's value. A value made in the trace is made once; later loads give the same object.
     fn load(&mut self, variable: VarId) -> Flow<()>;

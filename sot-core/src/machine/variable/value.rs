@@ -11,7 +11,7 @@ use super::{Form, Rebuild, VarId};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::graph::SymbolId;
 use crate::guard::{Identity, Test};
-use crate::machine::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
+use crate::machine::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor, Trace, UnaryOp};
 use crate::tracker::TrackerId;
 
 /// A value as an argument of a graph statement: the object for the builder, and the text in the StatementIR.
@@ -45,10 +45,10 @@ pub trait Variable: Any {
     fn kind(&self) -> &'static str;
 
     /// `type(x)`.
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny>;
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny>;
 
     /// The value for logs: `TensorVariable(shape: [2, 3], ...)`.
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String;
+    fn text(&self, trace: &Trace<'_>) -> String;
 
     /// The form of the value, for code that must tell forms apart.
     fn form(&self) -> Form {
@@ -67,8 +67,8 @@ pub trait Variable: Any {
 
     /// A Python object equal to the value, if everything in it is known. It may be a fresh copy, and is used to fold
     /// pure calls.
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        self.constant().map(|value| value.clone_ref(cx.py))
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        self.constant().map(|value| value.clone_ref(trace.py))
     }
 
     /// True if a C method in a slot of the type (`list.__len__`) may be answered by the variable's own method. False
@@ -81,14 +81,14 @@ pub trait Variable: Any {
 
     /// Adds the guards of a sourced value when it is first looked at.
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let ty = self.python_type(cx);
-        cx.guards.add(cx.vars.tracker(this), Test::TypeIs(Identity::of(&ty)));
+        let ty = self.python_type(&cx.trace);
+        cx.trace.guards.add(cx.trace.vars.tracker(this), Test::TypeIs(Identity::of(&ty)));
         Ok(())
     }
 
     /// Returns the tracker of `type(x)`.
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
-        object_model::type_tracker(cx, this, self.python_type(cx))
+        object_model::type_tracker(cx, this, self.python_type(&cx.trace))
     }
 
     /// For a container that has not been looked into: the type of the payload that [`Variable::open`] puts in its
@@ -125,19 +125,19 @@ pub trait Variable: Any {
     /// Writes code that makes the value anew and leaves it on the stack. Not called for values that can be loaded.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let _ = this;
-        Err(Unwind::fallback(ReasonId::CannotRestore, format!("a {} made in the function", self.text(cg.cx()))))
+        Err(Unwind::fallback(ReasonId::CannotRestore, format!("a {} made in the function", self.text(cg.trace()))))
     }
 
     /// Writes code that restores, in a container which outlives the frame, the contents that it has in the trace.
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let _ = this;
-        Err(Unwind::fallback(ReasonId::CannotRestore, format!("the changed contents of a {}", self.text(cg.cx()))))
+        Err(Unwind::fallback(ReasonId::CannotRestore, format!("the changed contents of a {}", self.text(cg.trace()))))
     }
 
     /// The variables that [`restore_contents`](Variable::restore_contents) loads. New code makes their values before it
     /// does the first write.
-    fn restored(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Vec<VarId> {
-        let _ = (cx, this);
+    fn restored(&self, trace: &Trace<'_>, this: VarId) -> Vec<VarId> {
+        let _ = (trace, this);
         self.children()
     }
 
@@ -159,8 +159,8 @@ pub trait Variable: Any {
     }
 
     /// True if code of the program runs when the value, which was made in the trace, is destroyed.
-    fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
-        let _ = cx;
+    fn runs_when_dropped(&self, trace: &Trace<'_>) -> bool {
+        let _ = trace;
         false
     }
 

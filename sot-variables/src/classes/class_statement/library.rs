@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{OpcodeExecutor, Trace};
 use sot_core::side_effects::Effect;
 use sot_core::variable::{Form, VarId};
 
@@ -39,11 +39,11 @@ builtin! { ABC_REGISTER = "_abc:_abc_register" => |cx, args| {
     function.bind(cx.py).call1((&real, registered)).map_err(|error| cx.raise(error))?;
     let registering = ClassChange::Call(Rc::new(function), vec![class, subclass]);
     let changes = made.changes.iter().cloned().chain([registering]).collect();
-    let told = made.writes == cx.effects.len();
-    cx.effects.record(Effect::Contents { container: class });
-    let writes = if told { cx.effects.len() } else { usize::MAX };
+    let told = made.writes == cx.trace.effects.len();
+    cx.trace.effects.record(Effect::Contents { container: class });
+    let writes = if told { cx.trace.effects.len() } else { usize::MAX };
     let made = MadeClass { changes, writes, ..(*made).clone() };
-    cx.vars.set(class, Rc::new(ClassVariable::of(real.into_any().unbind(), made)));
+    cx.trace.vars.set(class, Rc::new(ClassVariable::of(real.into_any().unbind(), made)));
     Ok(subclass)
 } }
 
@@ -101,7 +101,7 @@ builtin! { NAMED_TUPLE = "collections:namedtuple" => |cx, args| {
         Some(_) => fields,
         None => {
             let fields = cx.unpack_all(fields)?;
-            cx.tuple(fields)
+            cx.trace.tuple(fields)
         }
     };
     let defaults = match defaults {
@@ -111,15 +111,15 @@ builtin! { NAMED_TUPLE = "collections:namedtuple" => |cx, args| {
                 let form = cx.see(value)?.form();
                 let lasts = matches!(form, Form::Class | Form::Function | Form::BuiltinFunction | Form::Module);
                 // The class would hold the value from the traced call, also in later calls.
-                if cx.known(value)?.is_none() && !lasts && cx.trackers.is_sourced(cx.vars.tracker(value)) {
+                if cx.known(value)?.is_none() && !lasts && cx.trace.trackers.is_sourced(cx.trace.vars.tracker(value)) {
                     return Err(refuse("namedtuple() with an object from outside as a default"));
                 }
             }
-            cx.tuple(defaults)
+            cx.trace.tuple(defaults)
         }
-        _ => cx.none(),
+        _ => cx.trace.none(),
     };
-    let rename = rename.unwrap_or_else(|| cx.boolean(false));
+    let rename = rename.unwrap_or_else(|| cx.trace.boolean(false));
     let parts = vec![name, fields, rename, defaults, module];
     let mut exact = true;
     let real = parts.iter().map(|&part| stand_in::of(cx, part, &mut exact)).collect::<Flow<Vec<_>>>()?;
@@ -161,21 +161,21 @@ fn made_by<'py>(cx: &mut OpcodeExecutor<'py>, maker: Py<PyAny>, parts: Vec<VarId
         parts,
         changes: Vec::new(),
         exact: true,
-        writes: cx.effects.len(),
+        writes: cx.trace.effects.len(),
         answers: Vec::new(),
     };
-    cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made)), class)
+    cx.trace.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made)), class)
 }
 
 /// True if no write since the class was made can have changed which of its members are abstract.
-fn is_as_abstract(cx: &OpcodeExecutor<'_>, class: VarId, made: &MadeClass) -> bool {
+fn is_as_abstract(trace: &Trace<'_>, class: VarId, made: &MadeClass) -> bool {
     let has_no_say = |effect: &Effect| match effect {
         Effect::Contents { container } => *container != class,
         Effect::Attribute { object, name, .. } => *object != class && &**name != "__isabstractmethod__",
         Effect::Global { .. } => true,
         _ => false,
     };
-    cx.effects.log().get(made.writes..).is_some_and(|later| later.iter().all(has_no_say))
+    trace.effects.log().get(made.writes..).is_some_and(|later| later.iter().all(has_no_say))
 }
 
 /// Calls a function whose only effect is to complete a class made in the trace. The function returns that class, a
@@ -184,7 +184,10 @@ fn complete(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: Vec<Var
     let function = library(cx.py, module, name)?;
     let class = args.first().copied().ok_or_else(|| refuse(format!("{name}() without a class")))?;
     let made = match cx.see_as::<ClassVariable>(class)?.and_then(|class| class.made()) {
-        Some(made) if made.writes != cx.effects.len() && !(name == "_abc_init" && is_as_abstract(cx, class, &made)) => {
+        Some(made)
+            if made.writes != cx.trace.effects.len()
+                && !(name == "_abc_init" && is_as_abstract(&cx.trace, class, &made)) =>
+        {
             return Err(refuse(format!("{name}() of a class that the function did not just make")));
         }
         Some(made) if made.exact => made,
@@ -200,12 +203,12 @@ fn complete(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: Vec<Var
     }
     if !(result.is(&object) || result.is_none()) {
         // The first class in its current state: later writes to it do not affect the new class.
-        let now = cx.produce(Rc::new(ClassVariable::of(object.unbind(), (*made).clone())));
+        let now = cx.trace.produce(Rc::new(ClassVariable::of(object.unbind(), (*made).clone())));
         let parts = std::iter::once(now).chain(args.into_iter().skip(1)).collect();
         return Ok(made_by(cx, function, parts, &result));
     }
     let changes = made.changes.iter().cloned().chain([ClassChange::Call(Rc::new(function), args)]).collect();
     let made = MadeClass { changes, ..(*made).clone() };
-    cx.vars.set(class, Rc::new(ClassVariable::of(object.unbind(), made)));
-    Ok(if result.is_none() { cx.none() } else { class })
+    cx.trace.vars.set(class, Rc::new(ClassVariable::of(object.unbind(), made)));
+    Ok(if result.is_none() { cx.trace.none() } else { class })
 }

@@ -98,7 +98,7 @@ pub fn set_attr(
     name: &Name,
     value: Option<VarId>,
 ) -> Flow<()> {
-    let Some(object) = cx.vars.get(this).object().map(|object| object.bind(cx.py).clone()) else { return Ok(()) };
+    let Some(object) = cx.trace.vars.get(this).object().map(|object| object.bind(cx.py).clone()) else { return Ok(()) };
     let mut exact = made.exact;
     let done = match value {
         Some(value) => {
@@ -108,13 +108,13 @@ pub fn set_attr(
         None => cx.py.get_type::<PyType>().call_method1("__delattr__", (&object, &**name)),
     };
     done.map_err(|error| cx.raise(error))?;
-    let name = cx.string(name);
+    let name = cx.trace.string(name);
     let changes = made.changes.iter().cloned().chain([ClassChange::Attribute(name, value)]).collect();
-    let told = made.writes == cx.effects.len();
-    cx.effects.record(Effect::Contents { container: this });
-    let writes = if told { cx.effects.len() } else { usize::MAX };
+    let told = made.writes == cx.trace.effects.len();
+    cx.trace.effects.record(Effect::Contents { container: this });
+    let writes = if told { cx.trace.effects.len() } else { usize::MAX };
     let made = MadeClass { changes, exact, writes, ..made.clone() };
-    cx.vars.set(this, Rc::new(ClassVariable::of(object.unbind(), made)));
+    cx.trace.vars.set(this, Rc::new(ClassVariable::of(object.unbind(), made)));
     Ok(())
 }
 
@@ -132,15 +132,15 @@ pub(crate) fn remember(cx: &mut OpcodeExecutor<'_>, class: VarId, of: &Bound<'_,
     let mut made = (*made).clone();
     made.answers.push((Rc::new(of.clone().unbind()), answer));
     let object = object.clone_ref(cx.py);
-    cx.vars.set(class, Rc::new(ClassVariable::of(object, made)));
+    cx.trace.vars.set(class, Rc::new(ClassVariable::of(object, made)));
     Ok(())
 }
 
 fn constant_object(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> VarId {
     let object = object.clone().unbind();
-    let tracker = cx.trackers.constant(object.clone_ref(cx.py));
+    let tracker = cx.trace.trackers.constant(object.clone_ref(cx.py));
     let object = object.bind(cx.py).clone();
-    cx.wrap(&object, tracker)
+    cx.trace.wrap(&object, tracker)
 }
 
 /// Returns the class that a variable stands for, if it is a class.

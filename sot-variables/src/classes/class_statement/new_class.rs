@@ -24,7 +24,7 @@ builtin! { NEW = "type.__new__" => |cx, args| match args.positional[..] {
 } }
 
 builtin! { INIT = "type.__init__" => |cx, args| match args.positional.len() {
-    4 => Ok(cx.none()),
+    4 => Ok(cx.trace.none()),
     _ => Err(refuse("type.__init__() with these arguments")),
 } }
 
@@ -50,22 +50,22 @@ pub(super) fn new_class(
         }
         refuse_own_hooks(cx, &bases_of, &body.entries)?;
     }
-    let namespace = cx.produce(Rc::new(DictVariable::new(body.entries, false)));
-    let told = cx.tuple(body.told.iter().map(|(name, _)| *name).collect());
+    let namespace = cx.trace.produce(Rc::new(DictVariable::new(body.entries, false)));
+    let told = cx.trace.tuple(body.told.iter().map(|(name, _)| *name).collect());
     let keywords_dict = DictVariable::from_keywords(cx, keywords.to_vec())?;
-    let keywords_dict = cx.produce(keywords_dict);
+    let keywords_dict = cx.trace.produce(keywords_dict);
     let parts = vec![metaclass, name, bases, namespace, keywords_dict, told];
     let class = make_stand_in(cx, &parts)?;
     let changes = Vec::new();
     let made =
         MadeClass { maker: Rc::new(maker(cx.py)?), parts, changes, exact: body.exact, writes: 0, answers: Vec::new() };
-    let this = cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made.clone())), &class);
+    let this = cx.trace.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made.clone())), &class);
     if let Some(cell) = body.cell {
         cx.see(cell)?;
         cell::write(cx, cell, Some(this));
     }
-    let made = MadeClass { writes: cx.effects.len(), ..made };
-    cx.vars.set(this, Rc::new(ClassVariable::of(class.unbind(), made)));
+    let made = MadeClass { writes: cx.trace.effects.len(), ..made };
+    cx.trace.vars.set(this, Rc::new(ClassVariable::of(class.unbind(), made)));
     for (name, value) in body.told {
         object_model::call_special(cx, value, "__set_name__", &[this, name])?;
     }
@@ -87,7 +87,7 @@ pub(super) fn is_library_metaclass(cx: &mut OpcodeExecutor<'_>, metaclass: VarId
 fn refuse_bases(cx: &mut OpcodeExecutor<'_>, metaclass: VarId, bases: &[VarId]) -> Flow<()> {
     for &base in bases {
         // Writes to the base are still pending side effects.
-        if class_of(cx, base)?.is_none() || cx.effects.is_written(base) {
+        if class_of(cx, base)?.is_none() || cx.trace.effects.is_written(base) {
             return Err(refuse("a class with a base that was written to"));
         }
     }
@@ -138,7 +138,7 @@ impl ClassNamespace {
             body.exact &= fits;
             let hook = object_model::lookup(cx, entry.value, &Rc::from("__set_name__"))?;
             if hook.is_some_and(|(hook, _)| hook.is_exact_instance_of::<PyFunction>() && !is_of_library(&hook)) {
-                body.told.push((cx.constant(key.unbind()), entry.value));
+                body.told.push((cx.trace.constant(key.unbind()), entry.value));
             }
         }
         Ok(body)
@@ -161,7 +161,7 @@ fn library_super(cx: &mut OpcodeExecutor<'_>, class: VarId) -> Flow<VarId> {
 
 /// Returns the class attribute of a name, and guards its identity.
 pub(super) fn held<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, name: &str) -> Flow<Option<Bound<'py, PyAny>>> {
-    let of = cx.vars.tracker(class);
+    let of = cx.trace.vars.tracker(class);
     let Some(ty) = class_of(cx, class)? else { return Ok(None) };
     let found = object_model::lookup_in_type(cx, ty.as_any(), of, &Rc::from(name))?;
     Ok(found.map(|(found, tracker)| {

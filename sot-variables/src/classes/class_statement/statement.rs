@@ -38,14 +38,14 @@ fn build_class(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         }
     };
     let metaclass = winning_metaclass(cx, first, &bases)?;
-    let bases_tuple = cx.tuple(bases.clone());
+    let bases_tuple = cx.trace.tuple(bases.clone());
     let namespace = prepare(cx, metaclass, name, bases_tuple, &keywords)?;
     if is_library_metaclass(cx, metaclass)? {
         refuse_odd_body(cx, body)?;
     }
     let cell = run_body(cx, body, namespace)?;
     if bases != given {
-        let original = cx.tuple(given.to_vec());
+        let original = cx.trace.tuple(given.to_vec());
         put(cx, namespace, "__orig_bases__", original)?;
     }
     let class = if is_library_metaclass(cx, metaclass)? {
@@ -87,7 +87,7 @@ fn resolve_bases(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId
         if !of_typing(object.get_type().as_any()) && !of_typing(&object) {
             return Err(refuse("a class with a base that is no class"));
         }
-        if !cx.trackers.is_loadable(cx.vars.tracker(base)) && !stand_in::is_known(cx, base) {
+        if !cx.trace.trackers.is_loadable(cx.trace.vars.tracker(base)) && !stand_in::is_known(&cx.trace, base) {
             return Err(refuse("a class with a base that is made in the function"));
         }
         function::guard_identity(cx, base, &object.unbind());
@@ -140,7 +140,7 @@ fn prepare(
     let own = held(cx, metaclass, "__prepare__")?;
     let is_usual = matches!((&usual, &own), (Some(usual), Some(own)) if usual.is(own));
     if is_usual || is_library_metaclass(cx, metaclass)? {
-        return Ok(cx.produce(Rc::new(DictVariable::new(Vec::new(), false))));
+        return Ok(cx.trace.produce(Rc::new(DictVariable::new(Vec::new(), false))));
     }
     let args = CallArgs { positional: vec![name, bases], keywords: keywords.to_vec() };
     let namespace = cx.call_method_with(metaclass, "__prepare__", &args)?;
@@ -184,7 +184,7 @@ fn run_body(cx: &mut OpcodeExecutor<'_>, body: VarId, namespace: VarId) -> Flow<
     let mut frame = Frame::new(Rc::clone(&parts.code), parts.globals.share(cx.py));
     frame.function = Some(body);
     frame.namespace = Some(namespace);
-    cx.make_cells(&mut frame, &parts.closure);
+    cx.trace.make_cells(&mut frame, &parts.closure);
     match cx.run_frame(frame)?.0 {
         Exit::Return(cell) => Ok(cell),
         Exit::Yield(_) => Err(refuse("a class body that yields")),
@@ -193,7 +193,7 @@ fn run_body(cx: &mut OpcodeExecutor<'_>, body: VarId, namespace: VarId) -> Flow<
 
 fn put(cx: &mut OpcodeExecutor<'_>, namespace: VarId, name: &str, value: VarId) -> Flow<()> {
     let mut entries = dict::expect(cx, namespace)?.entries.clone();
-    let key = cx.string(name);
+    let key = cx.trace.string(name);
     let key = HashKey::of(cx, key)?;
     dict::put(cx, &mut entries, key, value)?;
     dict::write(cx, namespace, entries)
@@ -215,7 +215,7 @@ pub fn make(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     // Copied, as the caller may change its dict later.
     let copy = dict::expect(cx, namespace)?.copy(cx);
     if let Some(module) = cx.find_global(&Rc::from("__name__"))? {
-        let key = cx.string("__module__");
+        let key = cx.trace.string("__module__");
         let key = HashKey::of(cx, key)?;
         if dict::expect(cx, copy)?.get(cx, &key)?.is_none() {
             let mut entries = dict::expect(cx, copy)?.entries.clone();

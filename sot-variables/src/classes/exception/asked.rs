@@ -10,12 +10,12 @@ use super::{is_exception, is_none, is_tuple, make};
 sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
     let [] = args.exactly(cx, "exc_info")?;
     let Some(exception) = handled(cx)? else {
-        let none = cx.none();
-        return Ok(cx.tuple(vec![none; 3]));
+        let none = cx.trace.none();
+        return Ok(cx.trace.tuple(vec![none; 3]));
     };
     let class = object_model::type_variable(cx, exception)?;
-    let traceback = cx.handled_traceback().unwrap_or_else(|| cx.none());
-    Ok(cx.tuple(vec![class, exception, traceback]))
+    let traceback = cx.handled_traceback().unwrap_or_else(|| cx.trace.none());
+    Ok(cx.trace.tuple(vec![class, exception, traceback]))
 } }
 
 sot_core::builtin! { EXIT = "sys:exit" => |cx, args| {
@@ -38,7 +38,7 @@ sot_core::builtin! { EXIT = "sys:exit" => |cx, args| {
 
 sot_core::builtin! { EXCEPTION = "sys:exception"? => |cx, args| {
     let [] = args.exactly(cx, "exception")?;
-    Ok(handled(cx)?.unwrap_or_else(|| cx.none()))
+    Ok(handled(cx)?.unwrap_or_else(|| cx.trace.none()))
 } }
 
 /// Returns the exception that is being handled, or `None`. Breaks the graph if a caller outside the trace may be

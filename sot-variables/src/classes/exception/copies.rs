@@ -25,10 +25,10 @@ pub(super) fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         Effect::Attribute { object, name, .. } => *object == this && !name.starts_with("__"),
         _ => false,
     };
-    if cx.truth(attributes)? || cx.effects.log().iter().any(is_own) {
+    if cx.truth(attributes)? || cx.trace.effects.log().iter().any(is_own) {
         parts.push(attributes);
     }
-    Ok(cx.tuple(parts))
+    Ok(cx.trace.tuple(parts))
 }
 
 /// Simulates `__setstate__`: sets the attributes in the dict `state`.
@@ -50,7 +50,7 @@ pub(super) fn set_state(cx: &mut OpcodeExecutor<'_>, this: VarId, state: VarId) 
             cx.set_attr(this, &Rc::from(name), Some(value))?;
         }
     }
-    Ok(cx.none())
+    Ok(cx.trace.none())
 }
 
 constructors! { new;
@@ -72,7 +72,7 @@ fn new(cx: &mut OpcodeExecutor<'_>, _: &str, args: &CallArgs) -> Flow<VarId> {
     if !cpython::is_subtype(&ty, &cx.py.get_type::<PyBaseException>()) || has_more_c_fields(&ty)? {
         return Err(refuse());
     }
-    Ok(cx.produce(Rc::new(ExceptionVariable::new(&ty, class, rest.to_vec()))))
+    Ok(cx.trace.produce(Rc::new(ExceptionVariable::new(&ty, class, rest.to_vec()))))
 }
 
 /// Simulates `add_note(text)`.
@@ -87,7 +87,7 @@ pub(super) fn add_note(cx: &mut OpcodeExecutor<'_>, this: VarId, note: VarId) ->
     match cx.find_attr(this, &name)? {
         Some(notes) => cx.call_method(notes, "append", &[note]).map(|_| ()),
         None => {
-            let notes = cx.list(vec![note]);
+            let notes = cx.trace.list(vec![note]);
             cx.set_attr(this, &name, Some(notes))
         }
     }

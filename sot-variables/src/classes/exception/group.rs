@@ -84,7 +84,7 @@ pub fn class_for<'py>(
 
 fn group(cx: &mut OpcodeExecutor<'_>, message: VarId, members: Vec<VarId>) -> Flow<VarId> {
     let [base, _] = types(cx.py).ok_or_else(refuse)?;
-    let members = cx.list(members);
+    let members = cx.trace.list(members);
     exception::make(cx, base.as_any(), vec![message, members])
 }
 
@@ -101,18 +101,18 @@ fn derive(cx: &mut OpcodeExecutor<'_>, original: VarId, members: Vec<VarId>) -> 
     let message = payload.args().first().copied().ok_or_else(refuse)?;
     let part = group(cx, message, members)?;
     for name in INHERITED {
-        if let Some(value) = cx.effects.attribute(original, &Rc::from(name)).flatten() {
-            cx.effects.set_attribute(part, &Rc::from(name), Some(value));
+        if let Some(value) = cx.trace.effects.attribute(original, &Rc::from(name)).flatten() {
+            cx.trace.effects.set_attribute(part, &Rc::from(name), Some(value));
         }
     }
-    let suppressed = cx.boolean(true);
-    cx.effects.set_attribute(part, &Rc::from("__suppress_context__"), Some(suppressed));
-    if let Some(notes) = cx.effects.attribute(original, &Rc::from("__notes__")).flatten() {
+    let suppressed = cx.trace.boolean(true);
+    cx.trace.effects.set_attribute(part, &Rc::from("__suppress_context__"), Some(suppressed));
+    if let Some(notes) = cx.trace.effects.attribute(original, &Rc::from("__notes__")).flatten() {
         let notes = cx.unpack_all(notes)?;
-        let notes = cx.list(notes);
-        cx.effects.set_attribute(part, &Rc::from("__notes__"), Some(notes));
+        let notes = cx.trace.list(notes);
+        cx.trace.effects.set_attribute(part, &Rc::from("__notes__"), Some(notes));
     }
-    cx.raised.note_part(part, original);
+    cx.trace.raised.note_part(part, original);
     Ok(Some(part))
 }
 
@@ -151,7 +151,7 @@ pub fn catch(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> F
         if is_group(cx, exception)? {
             return Ok([None, Some(exception)]);
         }
-        let message = cx.string("");
+        let message = cx.trace.string("");
         let wrapped = group(cx, message, vec![exception])?;
         return Ok([None, Some(wrapped)]);
     }
@@ -195,7 +195,7 @@ fn leaves(cx: &mut OpcodeExecutor<'_>, exception: VarId, found: &mut Vec<VarId>)
 pub fn raised_again(cx: &mut OpcodeExecutor<'_>, original: VarId, left: &[VarId]) -> Flow<Option<VarId>> {
     let (mut kept, mut raised) = (Vec::new(), Vec::new());
     for &part in left {
-        if part == original || cx.raised.is_part(part, original) {
+        if part == original || cx.trace.raised.is_part(part, original) {
             leaves(cx, part, &mut kept)?;
         } else {
             raised.push(part);
@@ -205,18 +205,18 @@ pub fn raised_again(cx: &mut OpcodeExecutor<'_>, original: VarId, left: &[VarId]
     if raised.len() < 2 {
         return Ok(raised.pop());
     }
-    let message = cx.string("");
+    let message = cx.trace.string("");
     group(cx, message, raised).map(Some)
 }
 
 /// Calls a method of a group; `None` if it is not simulated.
 pub fn call_method(cx: &mut OpcodeExecutor<'_>, group: VarId, name: &str, args: &[VarId]) -> Flow<Option<VarId>> {
-    let none_or = |cx: &mut OpcodeExecutor<'_>, part: Option<VarId>| part.unwrap_or_else(|| cx.none());
+    let none_or = |cx: &mut OpcodeExecutor<'_>, part: Option<VarId>| part.unwrap_or_else(|| cx.trace.none());
     match (name, args) {
         ("split", &[pattern]) => {
             let [inside, outside] = split(cx, group, pattern)?;
             let parts = vec![none_or(cx, inside), none_or(cx, outside)];
-            Ok(Some(cx.tuple(parts)))
+            Ok(Some(cx.trace.tuple(parts)))
         }
         ("subgroup", &[pattern]) => {
             let [inside, _] = split(cx, group, pattern)?;
@@ -227,7 +227,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, group: VarId, name: &str, args: 
             let count = held(cx, &payload)?.len();
             let message = cx.known_str(payload.args()[0])?.unwrap_or_default();
             let plural = if count == 1 { "" } else { "s" };
-            Ok(Some(cx.string(&format!("{message} ({count} sub-exception{plural})"))))
+            Ok(Some(cx.trace.string(&format!("{message} ({count} sub-exception{plural})"))))
         }
         _ => Ok(None),
     }

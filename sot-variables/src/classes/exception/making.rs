@@ -39,7 +39,7 @@ pub fn instantiate<'py>(
         let text = format!("{}() takes no keyword arguments", cpython::type_name(ty));
         return Err(cx.raise(PyTypeError::new_err(text)));
     }
-    let exception = cx.produce(Rc::new(ExceptionVariable::new(ty, class, args.positional.clone())));
+    let exception = cx.trace.produce(Rc::new(ExceptionVariable::new(ty, class, args.positional.clone())));
     if initialized_in_c {
         hold(cx, exception, ty, &args.positional);
     } else {
@@ -61,17 +61,17 @@ fn new_group<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, Py
     let members = group::members(cx, &given)?;
     let own = group::class_for(cx, ty, &members)?;
     let class = own.is(ty).then_some(class);
-    let members = cx.tuple(members);
+    let members = cx.trace.tuple(members);
     let ty = own.into_any().unbind();
     let payload =
         ExceptionVariable { ty, class, args: given, real: None, given: None, members: Some(members), tuple: None };
-    Ok(cx.produce(Rc::new(payload)))
+    Ok(cx.trace.produce(Rc::new(payload)))
 }
 
 /// Simulates `class(*args)` for an exception class of CPython.
 pub fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, args: Vec<VarId>) -> Flow<VarId> {
-    let tracker = cx.trackers.constant(class.clone().unbind());
-    let class = cx.wrap(class, tracker);
+    let tracker = cx.trace.trackers.constant(class.clone().unbind());
+    let class = cx.trace.wrap(class, tracker);
     cx.call(class, &CallArgs::positional(args))
 }
 
@@ -101,16 +101,16 @@ pub(super) fn hold(cx: &mut OpcodeExecutor<'_>, exception: VarId, ty: &Bound<'_,
     let Some(name) = held_attribute(ty) else { return };
     let value = match *args {
         [] => return,
-        [_, _, ..] if name == "code" => cx.tuple(args.to_vec()),
+        [_, _, ..] if name == "code" => cx.trace.tuple(args.to_vec()),
         [first, ..] => first,
     };
-    cx.effects.set_attribute(exception, &Rc::from(name), Some(value));
+    cx.trace.effects.set_attribute(exception, &Rc::from(name), Some(value));
 }
 
 /// Keeps the program's own tuple as `args` of an exception that `class(*args)` has made, so that reads give the same
 /// object.
 pub fn keep_given(cx: &mut OpcodeExecutor<'_>, class: VarId, exception: VarId, args: VarId) -> Flow<()> {
-    let Some(made) = cx.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
+    let Some(made) = cx.trace.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
     let is_as_given = made.class == Some(class) && made.tuple.is_none() && made.members.is_none();
     if is_as_given && is_tuple(cx, args)? && cx.unpack_all(args)? == made.args {
         made.keep_tuple(cx, exception, args);

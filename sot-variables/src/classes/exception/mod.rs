@@ -9,7 +9,7 @@ use pyo3::types::{PyBool, PyString, PyTuple, PyType};
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
@@ -34,16 +34,16 @@ sot_core::variable_kind! { "exception" }
 /// Sets attributes that the interpreter adds to an exception while it propagates, such as `name` of a `NameError`.
 /// Does nothing if the class has no such attributes or any of them is set already.
 pub fn tell(cx: &mut OpcodeExecutor<'_>, exception: VarId, what: &[(&str, VarId)]) -> Flow<()> {
-    let Some(payload) = cx.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
+    let Some(payload) = cx.trace.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
     let Some(real) = payload.real(cx.py) else { return Ok(()) };
     for (name, _) in what {
         let is_empty = real.getattr_opt(*name)?.is_some_and(|value| value.is_none());
-        if !is_empty || cx.effects.attribute(exception, &Rc::from(*name)).is_some() {
+        if !is_empty || cx.trace.effects.attribute(exception, &Rc::from(*name)).is_some() {
             return Ok(());
         }
     }
     for (name, value) in what {
-        cx.effects.set_attribute(exception, &Rc::from(*name), Some(*value));
+        cx.trace.effects.set_attribute(exception, &Rc::from(*name), Some(*value));
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
         ("__init__", _) if !has_more_c_fields(&ty)? || is_simple_holder(&ty) => {
             exception.write_args(cx, this, rest.to_vec(), None);
             hold(cx, this, &ty, rest);
-            Ok(Some(cx.none()))
+            Ok(Some(cx.trace.none()))
         }
         ("__str__" | "__repr__", []) => {
             let Some(real) = exception.real_for_text(cx)? else {
@@ -97,7 +97,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
         ("__setstate__", [state]) => copies::set_state(cx, this, *state).map(Some),
         ("add_note", [note]) => {
             copies::add_note(cx, this, *note)?;
-            Ok(Some(cx.none()))
+            Ok(Some(cx.trace.none()))
         }
         _ => Ok(None),
     }
@@ -109,7 +109,7 @@ pub fn replica<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId) -> Flow<Opti
     let Some(payload) = cx.see_as::<ExceptionVariable>(exception)? else { return cx.materialize(exception) };
     let Some(real) = payload.real_with_args(cx)? else { return Ok(None) };
     for name in ["__context__", "__cause__", "__suppress_context__"] {
-        let Some(value) = cx.effects.attribute(exception, &Rc::from(name)).flatten() else { continue };
+        let Some(value) = cx.trace.effects.attribute(exception, &Rc::from(name)).flatten() else { continue };
         let value = if name == "__suppress_context__" { cx.materialize(value)? } else { replica(cx, value)? };
         if let Some(value) = value {
             real.setattr(name, value)?;
@@ -158,15 +158,15 @@ impl ExceptionVariable {
         let ty = real.get_type().into_any().unbind();
         let payload =
             ExceptionVariable { ty, class, args, real: Some(real.clone().unbind()), given, members: None, tuple: None };
-        let exception = cx.produce(Rc::new(payload));
+        let exception = cx.trace.produce(Rc::new(payload));
         if let Some(name) = held_attribute(&real.get_type()) {
             let value = cx.wrap_fresh(&real.getattr(name)?)?;
-            cx.effects.set_attribute(exception, &Rc::from(name), Some(value));
+            cx.trace.effects.set_attribute(exception, &Rc::from(name), Some(value));
         }
         if let Some(dict) = cpython::instance_dict(real) {
             for (name, value) in dict.iter() {
                 let value = cx.wrap_fresh(&value)?;
-                cx.effects.set_attribute(exception, &Rc::from(name.extract::<String>()?), Some(value));
+                cx.trace.effects.set_attribute(exception, &Rc::from(name.extract::<String>()?), Some(value));
             }
         }
         Ok(exception)
@@ -176,8 +176,8 @@ impl ExceptionVariable {
     /// interpreter sets.
     pub fn of_import<'py>(cx: &mut OpcodeExecutor<'py>, real: &Bound<'py, PyAny>) -> Flow<VarId> {
         let class = real.get_type().into_any();
-        let tracker = cx.trackers.constant(class.clone().unbind());
-        let class = cx.wrap(&class, tracker);
+        let tracker = cx.trace.trackers.constant(class.clone().unbind());
+        let class = cx.trace.wrap(&class, tracker);
         let args = real.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
         let positional = args.iter().map(|item| cx.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
         let mut keywords = Vec::new();
@@ -193,12 +193,12 @@ impl ExceptionVariable {
     fn write_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: Vec<VarId>, tuple: Option<VarId>) {
         let (ty, members) = (self.ty.clone_ref(cx.py), self.members);
         let payload = ExceptionVariable { ty, class: self.class, args, real: None, given: None, members, tuple };
-        cx.vars.set(this, Rc::new(payload));
+        cx.trace.vars.set(this, Rc::new(payload));
     }
 
     /// Returns the `args` tuple, and keeps it so that later reads give the same object.
     fn read_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> VarId {
-        let tuple = cx.tuple(self.args.clone());
+        let tuple = cx.trace.tuple(self.args.clone());
         self.keep_tuple(cx, this, tuple);
         tuple
     }
@@ -213,7 +213,7 @@ impl ExceptionVariable {
             members: self.members,
             tuple: Some(tuple),
         };
-        cx.vars.set(this, Rc::new(payload));
+        cx.trace.vars.set(this, Rc::new(payload));
     }
 
     /// Makes a real exception with the current arguments, without running code of the program.
@@ -256,20 +256,20 @@ impl ExceptionVariable {
 
     /// Returns an attribute that C code keeps; `None` if `name` is not one.
     fn kept(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        let written = cx.effects.attribute(this, name).flatten();
+        let written = cx.trace.effects.attribute(this, name).flatten();
         Ok(match &**name {
             "args" => Some(self.tuple.unwrap_or_else(|| self.read_args(cx, this))),
             "message" if self.members.is_some() => self.args.first().copied(),
             "exceptions" if self.members.is_some() => self.members,
-            "__traceback__" if cx.raised.step_of(this).is_some() => Some(cx.traceback(this)),
-            "__cause__" | "__context__" | "__traceback__" => Some(written.unwrap_or_else(|| cx.none())),
-            "__suppress_context__" => Some(written.unwrap_or_else(|| cx.boolean(false))),
+            "__traceback__" if cx.trace.raised.step_of(this).is_some() => Some(cx.traceback(this)),
+            "__cause__" | "__context__" | "__traceback__" => Some(written.unwrap_or_else(|| cx.trace.none())),
+            "__suppress_context__" => Some(written.unwrap_or_else(|| cx.trace.boolean(false))),
             _ => {
                 let ty = self.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
                 if held_attribute(&ty) != Some(&**name) {
                     return Ok(written);
                 }
-                Some(written.unwrap_or_else(|| cx.none()))
+                Some(written.unwrap_or_else(|| cx.trace.none()))
             }
         })
     }
@@ -310,19 +310,19 @@ impl Variable for ExceptionVariable {
         false
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.ty.bind(cx.py).clone()
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(trace.py).clone()
     }
 
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> TrackerId {
         match self.class {
-            Some(class) => cx.vars.tracker(class),
-            None => cx.trackers.constant(self.ty.clone_ref(cx.py)),
+            Some(class) => cx.trace.vars.tracker(class),
+            None => cx.trace.trackers.constant(self.ty.clone_ref(cx.py)),
         }
     }
 
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ExceptionVariable({})", tracker::name(self.ty.bind(cx.py)))
+    fn text(&self, trace: &Trace<'_>) -> String {
+        format!("ExceptionVariable({})", tracker::name(self.ty.bind(trace.py)))
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -349,7 +349,7 @@ impl Variable for ExceptionVariable {
     }
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
-        let Some(given) = value.filter(|_| !is_overridden(cx, &self.ty)) else {
+        let Some(given) = value.filter(|_| !is_overridden(&cx.trace, &self.ty)) else {
             return object_model::set_attr(cx, this, name, value);
         };
         match &**name {
@@ -367,16 +367,16 @@ impl Variable for ExceptionVariable {
                 return object_model::set_attr(cx, this, name, value);
             }
             "__cause__" => {
-                let suppressed = cx.boolean(true);
-                cx.effects.set_attribute(this, name, value);
-                cx.effects.set_attribute(this, &Rc::from("__suppress_context__"), Some(suppressed));
+                let suppressed = cx.trace.boolean(true);
+                cx.trace.effects.set_attribute(this, name, value);
+                cx.trace.effects.set_attribute(this, &Rc::from("__suppress_context__"), Some(suppressed));
             }
-            "__context__" => cx.effects.set_attribute(this, name, value),
+            "__context__" => cx.trace.effects.set_attribute(this, name, value),
             "__suppress_context__" if cx.type_of(given)?.is(cx.py.get_type::<PyBool>()) => {
-                cx.effects.set_attribute(this, name, value);
+                cx.trace.effects.set_attribute(this, name, value);
             }
             // Setting the traceback that the exception already has is no write.
-            "__traceback__" if traceback_of(cx, given) == Some(this) => {}
+            "__traceback__" if traceback_of(&cx.trace, given) == Some(this) => {}
             "__traceback__" if cx.set_traceback(this, given)? => {}
             "__traceback__" => {
                 let text = "an exception is given another traceback";
@@ -389,8 +389,8 @@ impl Variable for ExceptionVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         // A raised exception has a traceback, which new code could not rebuild.
-        if cg.cx().raised.step_of(this).is_some() {
-            return Err(cg.cx().plan_to_raise(this));
+        if cg.trace().raised.step_of(this).is_some() {
+            return Err(cg.plan_to_raise(this));
         }
         let py = cg.py();
         let class = self.class.map_or_else(|| Argument::Constant(self.ty.clone_ref(py)), Argument::from);
@@ -449,8 +449,8 @@ fn has_text_of_c_code(ty: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Returns the exception whose traceback the variable is.
-fn traceback_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<VarId> {
-    match cx.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
+fn traceback_of(trace: &Trace<'_>, variable: VarId) -> Option<VarId> {
+    match trace.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
         Some(BookkeepingVariable::Traceback(exception)) => Some(*exception),
         _ => None,
     }
@@ -470,8 +470,8 @@ fn is_exception(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
 }
 
 /// True if the class overrides `__setattr__`.
-fn is_overridden(cx: &OpcodeExecutor<'_>, ty: &Py<PyAny>) -> bool {
-    let ty = ty.bind(cx.py).cast::<PyType>();
-    let found = ty.ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(cx.py, "__setattr__")));
+fn is_overridden(trace: &Trace<'_>, ty: &Py<PyAny>) -> bool {
+    let ty = ty.bind(trace.py).cast::<PyType>();
+    let found = ty.ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(trace.py, "__setattr__")));
     found.is_none_or(|found| cpython::builtin_type_name(&found) != "wrapper_descriptor")
 }

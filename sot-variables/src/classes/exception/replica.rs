@@ -50,7 +50,7 @@ impl<'py> Replicas<'py> {
         if cx.see_as::<ExceptionVariable>(value)?.is_some() {
             return self.exception(cx, value);
         }
-        if let Some(traceback) = cx.vars.as_kind::<TracebackVariable>(value) {
+        if let Some(traceback) = cx.trace.vars.as_kind::<TracebackVariable>(value) {
             return self.traceback(cx, traceback.entry());
         }
         if let Some(value) = cx.materialize(value)? {
@@ -59,7 +59,7 @@ impl<'py> Replicas<'py> {
         let class = cx.see(value)?.object().map(|class| class.bind(cx.py).clone());
         let class = class.ok_or_else(|| refuse("what is not known while tracing"))?;
         for (of, made) in &self.made {
-            if cx.vars.get(*of).python_type(cx).is(&class) {
+            if cx.trace.vars.get(*of).python_type(&cx.trace).is(&class) {
                 return Ok(made.get_type().into_any());
             }
         }
@@ -118,7 +118,8 @@ impl<'py> Replicas<'py> {
 
     /// Sets the replica's traceback and the exception that is shown before it: the cause, or else the context.
     fn chain(&mut self, cx: &mut OpcodeExecutor<'py>, exception: VarId, made: &Bound<'py, PyAny>) -> Flow<()> {
-        let entry = cx.raised.traceback_entry(exception).ok_or_else(|| refuse("a traceback that is not known"))?;
+        let entry =
+            cx.trace.raised.traceback_entry(exception).ok_or_else(|| refuse("a traceback that is not known"))?;
         let traceback = match entry {
             Some(entry) => self.traceback(cx, &entry)?,
             None => cx.py.None().into_bound(cx.py),
@@ -158,7 +159,7 @@ impl<'py> Replicas<'py> {
 /// Guards that the files are unchanged.
 pub fn assume_sources(cx: &mut OpcodeExecutor<'_>, files: Vec<String>) -> Flow<()> {
     let sources = files.into_iter().map(|file| SourceFile::of(cx.py, file)).collect::<PyResult<_>>()?;
-    cx.guards.add_state(Box::new(SourceFilesUnchanged(sources)));
+    cx.trace.guards.add_state(Box::new(SourceFilesUnchanged(sources)));
     Ok(())
 }
 

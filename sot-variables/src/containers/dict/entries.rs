@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pyo3::exceptions::PyKeyError;
 
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::executor::{Name, OpcodeExecutor, Trace};
 use sot_core::variable::VarId;
 
 use crate::classes::exception;
@@ -48,8 +48,8 @@ pub(crate) struct IndexedEntries {
 
 impl IndexedEntries {
     /// Starts from these entries.
-    pub(crate) fn of(cx: &OpcodeExecutor<'_>, entries: Vec<Entry>) -> Self {
-        let index = KeyIndex::of(cx, entries.iter().map(|entry| &entry.key));
+    pub(crate) fn of(trace: &Trace<'_>, entries: Vec<Entry>) -> Self {
+        let index = KeyIndex::of(trace, entries.iter().map(|entry| &entry.key));
         IndexedEntries { entries, index }
     }
 
@@ -63,7 +63,7 @@ impl IndexedEntries {
         if let Some(at) = self.find(cx, &key)? {
             self.entries[at].value = value;
         } else {
-            self.index.push(cx, &key);
+            self.index.push(&cx.trace, &key);
             self.entries.push(Entry { key, value });
         }
         Ok(())
@@ -72,7 +72,7 @@ impl IndexedEntries {
     /// Sets values by keyword names.
     pub(crate) fn put_keywords(&mut self, cx: &mut OpcodeExecutor<'_>, keywords: &[(Name, VarId)]) -> Flow<()> {
         for (name, value) in keywords {
-            let key = cx.string(name);
+            let key = cx.trace.string(name);
             let key = HashKey::of(cx, key)?;
             self.put(cx, key, *value)?;
         }
@@ -87,7 +87,7 @@ impl IndexedEntries {
 
 /// Returns an entry as a tuple, as `items()` gives it.
 pub(crate) fn pair(cx: &mut OpcodeExecutor<'_>, entry: &Entry) -> VarId {
-    cx.tuple(vec![entry.key.variable, entry.value])
+    cx.trace.tuple(vec![entry.key.variable, entry.value])
 }
 
 /// Makes a `KeyError(key)`.

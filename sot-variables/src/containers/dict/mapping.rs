@@ -19,7 +19,7 @@ use crate::containers::hash_key::HashKey;
 pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
     let set = |cx: &mut OpcodeExecutor<'_>, pairs: &[(Rc<HashKey>, VarId)]| {
         let entries = expect(cx, dict)?.entries.clone();
-        let mut filling = IndexedEntries::of(cx, entries);
+        let mut filling = IndexedEntries::of(&cx.trace, entries);
         for (key, value) in pairs {
             filling.put(cx, Rc::clone(key), *value)?;
         }
@@ -46,7 +46,7 @@ pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: Va
         return update(cx, dict, mapping);
     }
     let entries = expect(cx, dict)?.entries.clone();
-    let mut filling = IndexedEntries::of(cx, entries);
+    let mut filling = IndexedEntries::of(&cx.trace, entries);
     let Some(keys) = keys_of(cx, mapping)? else {
         let text = format!("'{}' object is not a mapping", cx.type_name(mapping)?);
         return Err(cx.raise(PyTypeError::new_err(text)));
@@ -63,7 +63,7 @@ pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: Va
 pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_name: Option<&str>) -> Flow<()> {
     let py = cx.py;
     let entries = expect(cx, dict)?.entries.clone();
-    let mut filling = IndexedEntries::of(cx, entries);
+    let mut filling = IndexedEntries::of(&cx.trace, entries);
     let named = || {
         let text = "wrong keywords for a callable whose name CPython knows";
         function_name.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, text))
@@ -110,15 +110,15 @@ fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<V
     // For an `OrderedDict`, CPython calls `keys` and `__getitem__` as for any mapping.
     let asked = if dict.ordered { ["keys", "__getitem__"].as_slice() } else { &["__iter__"] };
     let payload = cx.see(source)?;
-    let (ty, of) = (payload.python_type(cx), payload.type_tracker(cx, source));
+    let (ty, of) = (payload.python_type(&cx.trace), payload.type_tracker(cx, source));
     Ok(object_model::inherits(cx, (&ty, of), &base, asked)?.then_some(storage))
 }
 
 /// Returns a copy of a dict. An instance of a subclass that overrides the iteration is iterated.
 pub(crate) fn copied(cx: &mut OpcodeExecutor<'_>, this: VarId, ordered: bool) -> Flow<VarId> {
-    let (entries, owner) = (expect(cx, this)?.entries.clone(), subclass::owner_of(cx, this));
+    let (entries, owner) = (expect(cx, this)?.entries.clone(), subclass::owner_of(&cx.trace, this));
     let asks = owner != this && !entries.is_empty() && plainly_iterated(cx, owner)?.is_none();
-    let copy = cx.produce(Rc::new(DictVariable::new(if asks { Vec::new() } else { entries }, ordered)));
+    let copy = cx.trace.produce(Rc::new(DictVariable::new(if asks { Vec::new() } else { entries }, ordered)));
     if asks {
         update(cx, copy, owner)?;
     }

@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
@@ -61,9 +61,9 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
     let old = expect(cx, dict)?;
     let outside = old.outside.clone();
     cx.limits.charge(entries.len());
-    let index = old.index.after_write(cx, keys(&old.entries), keys(&entries));
-    cx.vars.set(dict, Rc::new(DictVariable { outside, index, ..DictVariable::new(entries, old.ordered) }));
-    cx.effects.record(Effect::Contents { container: dict });
+    let index = old.index.after_write(&cx.trace, keys(&old.entries), keys(&entries));
+    cx.trace.vars.set(dict, Rc::new(DictVariable { outside, index, ..DictVariable::new(entries, old.ordered) }));
+    cx.trace.effects.record(Effect::Contents { container: dict });
     Ok(())
 }
 
@@ -120,7 +120,7 @@ impl DictVariable {
     pub fn from_keywords(cx: &mut OpcodeExecutor<'_>, keywords: Vec<(Rc<str>, VarId)>) -> Flow<Rc<dyn Variable>> {
         let mut entries = Vec::with_capacity(keywords.len());
         for (name, value) in keywords {
-            let key = cx.string(&name);
+            let key = cx.trace.string(&name);
             entries.push(Entry { key: HashKey::of(cx, key)?, value });
         }
         Ok(Rc::new(DictVariable::new(entries, false)))
@@ -128,17 +128,17 @@ impl DictVariable {
 
     /// Makes a dict for a dict display.
     pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<(VarId, VarId)>) -> Flow<VarId> {
-        let mut filling = IndexedEntries::of(cx, Vec::with_capacity(items.len()));
+        let mut filling = IndexedEntries::of(&cx.trace, Vec::with_capacity(items.len()));
         for (key, value) in items {
             let key = HashKey::of(cx, key)?;
             filling.put(cx, key, value)?;
         }
-        Ok(cx.produce(Rc::new(DictVariable::new(filling.finish(), false))))
+        Ok(cx.trace.produce(Rc::new(DictVariable::new(filling.finish(), false))))
     }
 
     /// Returns a copy of the same type. Methods of a subclass are not called.
     pub(crate) fn copy(&self, cx: &mut OpcodeExecutor<'_>) -> VarId {
-        cx.produce(Rc::new(DictVariable::new(self.entries.clone(), self.ordered)))
+        cx.trace.produce(Rc::new(DictVariable::new(self.entries.clone(), self.ordered)))
     }
 
     /// Returns the value of a key, or `None`.
@@ -212,8 +212,8 @@ impl DictVariable {
             let key = HashKey::found(cx, &object)?;
             let value = if ordered { dict.get_item(&object)? } else { values.get(place).cloned() };
             let value = value.ok_or_else(unfit)?;
-            let tracker = cx.trackers.add(Tracker::Item { of, key: Key::of(&object) });
-            let value = cx.wrap(&value, tracker);
+            let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::of(&object) });
+            let value = cx.trace.wrap(&value, tracker);
             entries.push(Entry { key, value });
         }
         Ok((entries, ordered))
@@ -255,16 +255,16 @@ impl Variable for DictVariable {
         Form::Dict
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let plain = cx.py.get_type::<PyDict>().into_any();
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let plain = trace.py.get_type::<PyDict>().into_any();
         if self.ordered {
-            ordered_type(cx.py).unwrap_or(plain)
+            ordered_type(trace.py).unwrap_or(plain)
         } else {
             plain
         }
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("DictVariable(len: {})", self.entries.len())
     }
 
@@ -272,29 +272,31 @@ impl Variable for DictVariable {
         self.outside.as_ref().map(|outside| &outside.object)
     }
 
-    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+    fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
         if self.entries.iter().any(|entry| entry.key.is_stand_in()) {
             return None;
         }
-        let dict = self.python_type(cx).call0().ok()?;
+        let dict = self.python_type(trace).call0().ok()?;
         for entry in &self.entries {
-            let value = sequence::nested(|| cx.vars.get(entry.value).materialize(cx))??;
-            dict.set_item(entry.key.bind(cx.py), value).ok()?;
+            let value = sequence::nested(|| trace.vars.get(entry.value).materialize(trace))??;
+            dict.set_item(entry.key.bind(trace.py), value).ok()?;
         }
         Some(dict.unbind())
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         // For the storage of an instance of a subclass, this is the type of the instance.
-        let ty = self.object().map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
-        let tracker = cx.vars.tracker(this);
-        cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
+        let ty = self
+            .object()
+            .map_or_else(|| self.python_type(&cx.trace), |object| object.bind(cx.py).get_type().into_any());
+        let tracker = cx.trace.vars.tracker(this);
+        cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
         let test = if self.ordered {
-            IteratesOver::test(cx.py, &ty, &self.python_type(cx), &self.keys())?
+            IteratesOver::test(cx.py, &ty, &self.python_type(&cx.trace), &self.keys())?
         } else {
             Test::Keys(self.entries.iter().map(|entry| Key::of(entry.key.bind(cx.py))).collect())
         };
-        cx.guards.add(tracker, test);
+        cx.trace.guards.add(tracker, test);
         Ok(())
     }
 
@@ -303,7 +305,7 @@ impl Variable for DictVariable {
             let text = "a dict with new objects as keys as an argument of a graph operation";
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
-        let dict = self.python_type(cx).call0()?;
+        let dict = self.python_type(&cx.trace).call0()?;
         let (mut texts, mut holds_tensor) = (Vec::new(), false);
         for entry in &self.entries {
             let value = sequence::graph_items(cx, &[entry.value])?;
@@ -318,7 +320,7 @@ impl Variable for DictVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        hash_key::refuse_asking_again(cg.cx(), self.entries.iter().map(|entry| &entry.key))?;
+        hash_key::refuse_asking_again(cg.trace(), self.entries.iter().map(|entry| &entry.key))?;
         if !self.ordered && cg.leaves_empty(this) {
             return cg.op(Op::BUILD_MAP, 0);
         }
@@ -338,8 +340,8 @@ impl Variable for DictVariable {
         self.restore(cg, this)
     }
 
-    fn restored(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Vec<VarId> {
-        DictVariable::restored(self, cx, this)
+    fn restored(&self, trace: &Trace<'_>, this: VarId) -> Vec<VarId> {
+        DictVariable::restored(self, trace, this)
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -379,7 +381,7 @@ impl Variable for DictVariable {
     }
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        cx.integer(self.entries.len() as i64)
+        cx.trace.integer(self.entries.len() as i64)
     }
 
     fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
@@ -389,7 +391,7 @@ impl Variable for DictVariable {
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
         let key = HashKey::of(cx, item)?;
         let found = self.position(cx, &key)?.is_some();
-        Ok(cx.boolean(found))
+        Ok(cx.trace.boolean(found))
     }
 
     fn binary(
@@ -406,7 +408,7 @@ impl Variable for DictVariable {
         }
         let ordered = self.ordered || of(cx, other)?.is_some_and(|other| other.ordered);
         let copy = copied(cx, this, ordered)?;
-        let other = subclass::owner_of(cx, other);
+        let other = subclass::owner_of(&cx.trace, other);
         update(cx, copy, other)?;
         Ok(Some(copy))
     }
@@ -415,7 +417,7 @@ impl Variable for DictVariable {
         if op != BinaryOp::Or || !cx.py.get_type::<PyDict>().hasattr("__ior__")? {
             return Ok(None);
         }
-        let other = subclass::owner_of(cx, other);
+        let other = subclass::owner_of(&cx.trace, other);
         update(cx, this, other)?;
         Ok(Some(this))
     }
@@ -427,6 +429,6 @@ impl Variable for DictVariable {
         let other = subclass::seen_by_base(cx, other)?;
         let Some(right) = of(cx, other)? else { return Ok(None) };
         let equal = self.equals(cx, &right)?;
-        Ok(Some(cx.boolean(equal == (op == CompareOp::Equal))))
+        Ok(Some(cx.trace.boolean(equal == (op == CompareOp::Equal))))
     }
 }

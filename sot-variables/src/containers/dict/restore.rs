@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use sot_core::bytecode::Op;
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::Trace;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
@@ -35,9 +35,9 @@ impl DictFromOutside {
 impl DictVariable {
     /// Emits instructions that give the real dict these entries.
     pub(super) fn restore(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        hash_key::refuse_asking_again(cg.cx(), self.entries.iter().map(|entry| &entry.key))?;
+        hash_key::refuse_asking_again(cg.trace(), self.entries.iter().map(|entry| &entry.key))?;
         // The C methods of the base are called: overrides in a subclass have been inlined by the trace already.
-        let ty = self.python_type(cg.cx());
+        let ty = self.python_type(cg.trace());
         let is_subclass = self.object().is_some_and(|object| !object.bind(cg.py()).get_type().is(&ty));
         let mut kept = 0;
         if let Some((gone, in_front)) = self.edits(cg.py()) {
@@ -48,7 +48,7 @@ impl DictVariable {
         } else {
             self.empty(cg, this, &ty, is_subclass)?;
         }
-        for entry in self.entries_to_set(cg.cx(), this, kept) {
+        for entry in self.entries_to_set(cg.trace(), this, kept) {
             if is_subclass {
                 call_method(cg, &ty, "__setitem__", [this, entry.key.variable, entry.value])?;
             } else {
@@ -62,15 +62,15 @@ impl DictVariable {
     }
 
     /// The variables that [`restore`](Self::restore) loads.
-    pub(super) fn restored(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Vec<VarId> {
-        let kept = self.edits(cx.py).map_or(0, |(_, kept)| kept);
-        self.entries_to_set(cx, this, kept).iter().flat_map(|entry| [entry.key.variable, entry.value]).collect()
+    pub(super) fn restored(&self, trace: &Trace<'_>, this: VarId) -> Vec<VarId> {
+        let kept = self.edits(trace.py).map_or(0, |(_, kept)| kept);
+        self.entries_to_set(trace, this, kept).iter().flat_map(|entry| [entry.key.variable, entry.value]).collect()
     }
 
     /// The entries that the real dict does not have yet, where its first `kept` entries stay.
-    fn entries_to_set(&self, cx: &OpcodeExecutor<'_>, this: VarId, kept: usize) -> Vec<&Entry> {
+    fn entries_to_set(&self, trace: &Trace<'_>, this: VarId, kept: usize) -> Vec<&Entry> {
         let (in_front, behind) = self.entries.split_at(kept);
-        in_front.iter().filter(|entry| !Self::is_original(cx, this, entry)).chain(behind).collect()
+        in_front.iter().filter(|entry| !Self::is_original(trace, this, entry)).chain(behind).collect()
     }
 
     /// Emits the removal of all entries of the real dict.
@@ -109,10 +109,10 @@ impl DictVariable {
     }
 
     /// True if the value is still the one that the real dict holds.
-    fn is_original(cx: &OpcodeExecutor<'_>, this: VarId, entry: &Entry) -> bool {
-        let of = cx.vars.tracker(this);
-        let key = Key::of(entry.key.bind(cx.py));
-        *cx.trackers.get(cx.vars.tracker(entry.value)) == Tracker::Item { of, key }
+    fn is_original(trace: &Trace<'_>, this: VarId, entry: &Entry) -> bool {
+        let of = trace.vars.tracker(this);
+        let key = Key::of(entry.key.bind(trace.py));
+        *trace.trackers.get(trace.vars.tracker(entry.value)) == Tracker::Item { of, key }
     }
 }
 

@@ -13,7 +13,7 @@ use pyo3::types::{PyInt, PyString, PyTuple, PyType};
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, refuse_deep_values, OpcodeExecutor};
+use sot_core::executor::{object_model, refuse_deep_values, OpcodeExecutor, Trace};
 use sot_core::side_effects::Effect;
 use sot_core::stats;
 use sot_core::variable::VarId;
@@ -76,14 +76,14 @@ impl HashKey {
     /// Returns the key for a variable. Raises a `TypeError` in the trace if the value is not hashable.
     pub fn of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Rc<HashKey>> {
         if let Some((of, is_id)) = identity_of(cx, variable)? {
-            let object = stand_in(cx, identity_hash(of, is_id))?;
+            let object = stand_in(&cx.trace, identity_hash(of, is_id))?;
             let (hash, equality) = (object.hash()?, Equality::Identity(of, is_id));
             return Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked: 0 }));
         }
         let mut equality = Equality::Real;
         let object = key_object(cx, variable, &mut equality)?;
         let hash = object.hash().map_err(|error| cx.raise(error))?;
-        let asked = cx.effects.len();
+        let asked = cx.trace.effects.len();
         Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked }))
     }
 
@@ -101,22 +101,23 @@ impl HashKey {
         let mut equality = Equality::Real;
         let object = frozen(cx.py, &set, &mut equality)?;
         let hash = object.hash()?;
-        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked: cx.effects.len() }))
+        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked: cx.trace.effects.len() }))
     }
 
     /// Returns the key for an element of a real dict or set. The guards of the container pin the element.
     pub fn found<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>) -> Flow<Rc<HashKey>> {
-        let tracker = cx.found_tracker(object);
-        let variable = cx.wrap(object, tracker);
+        let tracker = cx.trace.found_tracker(object);
+        let variable = cx.trace.wrap(object, tracker);
         if is_plain(object, 0) {
             let (object, hash) = (object.clone().unbind(), object.hash()?);
             return Ok(Rc::new(HashKey { variable, object, hash, equality: Equality::Real, asked: 0 }));
         }
         let key = HashKey::of(cx, variable)?;
-        if key.equality == Equality::Followed && !cx.effects.attributes_of(variable).is_empty() {
-            let ty = cx.vars.get(variable).python_type(cx);
-            let read = names_read_by(cx, &ty, "__hash__")?;
-            if cx.effects.attributes_of(variable).iter().any(|(name, _)| read.iter().any(|read| **read == **name)) {
+        if key.equality == Equality::Followed && !cx.trace.effects.attributes_of(variable).is_empty() {
+            let ty = cx.trace.vars.get(variable).python_type(&cx.trace);
+            let read = names_read_by(&cx.trace, &ty, "__hash__")?;
+            if cx.trace.effects.attributes_of(variable).iter().any(|(name, _)| read.iter().any(|read| **read == **name))
+            {
                 // CPython goes by the hash that the key had when it was inserted.
                 let text = "a key whose hash may have changed since it was inserted";
                 return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
@@ -214,10 +215,10 @@ impl HashKey {
             }
             (Equality::Identity(..), _) | (_, Equality::Identity(..)) => Ok(self.equality == other.equality),
             _ => {
-                let before = cx.effects.len();
+                let before = cx.trace.effects.len();
                 let equal = object_model::equal(cx, self.variable, other.variable)?;
                 let changes = |effect: &Effect| matches!(effect, Effect::Contents { .. });
-                if cx.effects.log().iter().skip(before).any(changes) {
+                if cx.trace.effects.log().iter().skip(before).any(changes) {
                     // It may be the container that is being searched.
                     let text = "keys that change a container when they are compared";
                     return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
@@ -231,7 +232,7 @@ impl HashKey {
 /// Falls back if new code cannot rebuild a dict or set of these keys: rebuilding calls the program's `__hash__` and
 /// `__eq__` again, before the side effects are replayed. Refuses keys for which the methods could then give other
 /// results.
-pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item = &'k Rc<HashKey>>) -> Flow<()> {
+pub fn refuse_asking_again<'k>(trace: &Trace<'_>, keys: impl Iterator<Item = &'k Rc<HashKey>>) -> Flow<()> {
     let keys: Vec<_> = keys.filter(|key| key.equality == Equality::Followed).collect();
     let refuse = |what| Err(Unwind::fallback(ReasonId::CannotRestore, format!("a dict or set of keys {what}")));
     for (at, key) in keys.iter().enumerate() {
@@ -239,27 +240,27 @@ pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item
             return refuse("with equal hashes and an __eq__ of the program");
         }
         // An object that exists already has its former attributes then.
-        let exists = cx.trackers.is_loadable(cx.vars.tracker(key.variable));
+        let exists = trace.trackers.is_loadable(trace.vars.tracker(key.variable));
         let since = if exists { 0 } else { key.asked };
         let is_written =
             |effect: &Effect| matches!(effect, Effect::Attribute { object, .. } if *object == key.variable);
-        if cx.effects.log().iter().skip(since).any(is_written) {
+        if trace.effects.log().iter().skip(since).any(is_written) {
             return refuse("that have changed");
         }
-        let ty = cx.vars.get(key.variable).python_type(cx);
+        let ty = trace.vars.get(key.variable).python_type(trace);
         for method in ["__hash__", "__eq__"] {
-            let Some(code) = code_of(cx, &ty, method) else { continue };
+            let Some(code) = code_of(trace, &ty, method) else { continue };
             let names: Vec<String> = code.getattr("co_names")?.extract()?;
             let free: Vec<String> = code.getattr("co_freevars")?.extract()?;
             let reads = |effect: &Effect| match effect {
                 Effect::Global { name, .. } => names.iter().any(|read| **read == **name),
                 Effect::Attribute { object, name, .. } => {
-                    let exists = cx.trackers.is_loadable(cx.vars.tracker(*object));
+                    let exists = trace.trackers.is_loadable(trace.vars.tracker(*object));
                     exists && names.iter().any(|read| **read == **name)
                 }
                 _ => false,
             };
-            if free.iter().any(|name| name != "__class__") || cx.effects.log().iter().any(reads) {
+            if free.iter().any(|name| name != "__class__") || trace.effects.log().iter().any(reads) {
                 return refuse("whose methods read variables that change");
             }
         }
@@ -268,14 +269,14 @@ pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item
 }
 
 /// The code of a method that the class has in Python.
-fn code_of<'py>(cx: &OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, method: &str) -> Option<Bound<'py, PyAny>> {
-    let method = cpython::type_lookup(class.cast::<PyType>().ok()?, &PyString::intern(cx.py, method))?;
+fn code_of<'py>(trace: &Trace<'py>, class: &Bound<'py, PyAny>, method: &str) -> Option<Bound<'py, PyAny>> {
+    let method = cpython::type_lookup(class.cast::<PyType>().ok()?, &PyString::intern(trace.py, method))?;
     method.getattr("__code__").ok()
 }
 
 /// Names of the attributes and globals that the class's method itself reads.
-fn names_read_by<'py>(cx: &OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, method: &str) -> Flow<Vec<String>> {
-    let code = code_of(cx, class, method);
+fn names_read_by<'py>(trace: &Trace<'py>, class: &Bound<'py, PyAny>, method: &str) -> Flow<Vec<String>> {
+    let code = code_of(trace, class, method);
     Ok(code.map(|code| code.getattr("co_names")?.extract()).transpose()?.unwrap_or_default())
 }
 
@@ -329,7 +330,7 @@ impl UniqueKeys {
     /// Adds a key unless it is present.
     pub(crate) fn add_key(&mut self, cx: &mut OpcodeExecutor<'_>, key: Rc<HashKey>) -> Flow<()> {
         if self.index.find(cx, &key, |at| &self.keys[at])?.is_none() {
-            self.index.push(cx, &key);
+            self.index.push(&cx.trace, &key);
             self.keys.push(key);
         }
         Ok(())

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PyInt, PyTuple, PyType};
 
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{refuse_deep_values, CallArgs, OpcodeExecutor};
+use sot_core::executor::{refuse_deep_values, CallArgs, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::variable::{Form, VarId};
 
@@ -29,7 +29,7 @@ pub(super) fn key_object<'py>(
     let py = cx.py;
     if let Some(known) = cx.known(variable)? {
         if differs_from_itself(&known, 0) {
-            if cx.trackers.is_sourced(cx.vars.tracker(variable)) {
+            if cx.trace.trackers.is_sourced(cx.trace.vars.tracker(variable)) {
                 return Ok(with_guarded_identity(cx, variable, &known));
             }
             *equality = Equality::UnstableHash;
@@ -44,7 +44,7 @@ pub(super) fn key_object<'py>(
     }
     if let Some((of, is_id)) = identity_of(cx, variable)? {
         *equality = Equality::Followed;
-        return stand_in(cx, identity_hash(of, is_id));
+        return stand_in(&cx.trace, identity_hash(of, is_id));
     }
     if let Some(tuple) = cx.see_as::<TupleVariable>(variable)?.filter(|tuple| tuple.is_hashed_as_tuple(py)) {
         refuse_deep_values()?;
@@ -64,9 +64,9 @@ pub(super) fn key_object<'py>(
             return frozen(py, &set, equality);
         }
     }
-    let unhashable = cx.vars.get(variable).form() == Form::List
+    let unhashable = cx.trace.vars.get(variable).form() == Form::List
         || dict::of(cx, variable)?.is_some()
-        || cx.vars.as_kind::<SetVariable>(variable).is_some();
+        || cx.trace.vars.as_kind::<SetVariable>(variable).is_some();
     if unhashable {
         return Err(refuse_unhashable(cx, variable)?);
     }
@@ -81,10 +81,10 @@ pub(super) fn key_object<'py>(
             return Ok(with_guarded_identity(cx, variable, &object));
         }
         *equality = Equality::Identity(variable, false);
-        return stand_in(cx, identity_hash(variable, false));
+        return stand_in(&cx.trace, identity_hash(variable, false));
     };
     *equality = Equality::Followed;
-    stand_in(cx, hash)
+    stand_in(&cx.trace, hash)
 }
 
 /// Returns the real frozen set of the items.
@@ -106,8 +106,8 @@ impl StandIn {
     }
 }
 
-pub(super) fn stand_in<'py>(cx: &OpcodeExecutor<'py>, hash: isize) -> Flow<Bound<'py, PyAny>> {
-    Ok(Bound::new(cx.py, StandIn { hash })?.into_any())
+pub(super) fn stand_in<'py>(trace: &Trace<'py>, hash: isize) -> Flow<Bound<'py, PyAny>> {
+    Ok(Bound::new(trace.py, StandIn { hash })?.into_any())
 }
 
 /// Returns the hash of a stand-in for an identity.
@@ -129,7 +129,7 @@ pub(super) fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<
     if payload.object().is_some() || payload.constant().is_some() {
         return Ok(None);
     }
-    let ty = payload.python_type(cx);
+    let ty = payload.python_type(&cx.trace);
     let by_identity = matches!(payload.form(), Form::Instance | Form::Function | Form::Exception)
         && ty.cast::<PyType>().is_ok_and(type_compares_by_identity);
     Ok(by_identity.then_some((variable, false)))
@@ -152,9 +152,9 @@ fn with_guarded_identity<'py>(
     variable: VarId,
     object: &Bound<'py, PyAny>,
 ) -> Bound<'py, PyAny> {
-    let tracker = cx.vars.tracker(variable);
-    if cx.trackers.is_sourced(tracker) {
-        cx.guards.add(tracker, Test::Is(Identity::of(object)));
+    let tracker = cx.trace.vars.tracker(variable);
+    if cx.trace.trackers.is_sourced(tracker) {
+        cx.trace.guards.add(tracker, Test::Is(Identity::of(object)));
     }
     object.clone()
 }
@@ -170,9 +170,9 @@ fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<is
     let Some(method) = cx.special_method(variable, "__hash__")? else {
         return Err(refuse_unhashable(cx, variable)?);
     };
-    let before = cx.effects.len();
+    let before = cx.trace.effects.len();
     let hash = cx.call(method, &CallArgs::default())?;
-    if cx.effects.len() != before {
+    if cx.trace.effects.len() != before {
         // New code that rebuilds a dict or set would repeat the side effects.
         let text = format!("a {} object as a key: its __hash__ has side effects", cx.type_name(variable)?);
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));

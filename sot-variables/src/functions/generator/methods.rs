@@ -22,7 +22,7 @@ builtin! { CLOSE = "types:GeneratorType.close" => |cx, args| {
     let [generator] = args.exactly(cx, "close")?;
     let returned = close(cx, generator)?;
     let told = returned.filter(|_| LANGUAGE.close_gives_value);
-    Ok(told.unwrap_or_else(|| cx.none()))
+    Ok(told.unwrap_or_else(|| cx.trace.none()))
 } }
 
 builtin! { THROW = "types:GeneratorType.throw" => |cx, args| {

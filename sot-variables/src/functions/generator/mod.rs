@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 
 use sot_core::bytecode::Opcodes;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, Closing, Frame, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, Closing, Frame, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::TrackerId;
 use sot_core::variable::Rebuild;
 use sot_core::variable::{Death, Form, VarId, Variable};
@@ -51,7 +51,7 @@ pub struct GeneratorVariable {
 
 /// Gives the generator the names that its function has at the time of the call.
 pub(crate) fn name_after(cx: &mut OpcodeExecutor<'_>, generator: VarId, function: VarId) -> Flow<()> {
-    let Some(payload) = cx.vars.as_kind::<GeneratorVariable>(generator) else { return Ok(()) };
+    let Some(payload) = cx.trace.vars.as_kind::<GeneratorVariable>(generator) else { return Ok(()) };
     let GeneratorState::Fresh(frame) = &payload.state else { return Ok(()) };
     let state = GeneratorState::Fresh(Rc::clone(frame));
     let code = payload.code.clone();
@@ -69,7 +69,7 @@ pub(crate) fn name_after(cx: &mut OpcodeExecutor<'_>, generator: VarId, function
         names.push(Rc::from(name.ok_or_else(unknown)?));
     }
     let (qualname, name) = (names.pop().unwrap_or_default(), names.pop().unwrap_or_default());
-    cx.vars.set(generator, Rc::new(GeneratorVariable { name, qualname, function: Some(function), code, state }));
+    cx.trace.vars.set(generator, Rc::new(GeneratorVariable { name, qualname, function: Some(function), code, state }));
     Ok(())
 }
 
@@ -83,8 +83,8 @@ fn expect(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Rc<GeneratorVar
 }
 
 fn set(cx: &mut OpcodeExecutor<'_>, generator: VarId, state: GeneratorState) {
-    if let Some(payload) = cx.vars.as_kind::<GeneratorVariable>(generator) {
-        cx.vars.set(generator, Rc::new(GeneratorVariable { state, ..payload.named() }));
+    if let Some(payload) = cx.trace.vars.as_kind::<GeneratorVariable>(generator) {
+        cx.trace.vars.set(generator, Rc::new(GeneratorVariable { state, ..payload.named() }));
     }
 }
 
@@ -149,9 +149,9 @@ impl Variable for GeneratorVariable {
         Form::Generator
     }
 
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "types", "GeneratorType").map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        let ty = library(trace.py, "types", "GeneratorType").map(|ty| ty.into_bound(trace.py));
+        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -161,7 +161,7 @@ impl Variable for GeneratorVariable {
         }
     }
 
-    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+    fn text(&self, _: &Trace<'_>) -> String {
         format!("GeneratorVariable({})", self.qualname)
     }
 
@@ -184,23 +184,23 @@ impl Variable for GeneratorVariable {
                 cg.load_suspended(frame)?;
                 self.restore_names(cg, this, frame)
             }
-            GeneratorState::Running => Err(cg.cx().plan_to_make(this, "is running where the graph ends")),
+            GeneratorState::Running => Err(cg.plan_to_make(this, "is running where the graph ends")),
         }
     }
 
-    fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
+    fn runs_when_dropped(&self, trace: &Trace<'_>) -> bool {
         let GeneratorState::Suspended(frame) = &self.state else { return false };
-        frame.is_protected(Opcodes::get(cx.py))
-            || delegates_to(cx, frame).is_some_and(|inner| closing_is_observable(cx, inner))
+        frame.is_protected(Opcodes::get(trace.py))
+            || delegates_to(trace, frame).is_some_and(|inner| closing_is_observable(trace, inner))
     }
 
     fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &FxHashSet<VarId>) -> Death {
         let GeneratorState::Suspended(frame) = &self.state else { return Death::Silent };
         // `close()` closes the inner generator first.
-        let inner = delegates_to(cx, frame).filter(|inner| closing_is_observable(cx, *inner));
+        let inner = delegates_to(&cx.trace, frame).filter(|inner| closing_is_observable(&cx.trace, *inner));
         let inner_death = match inner {
-            Some(inner) if living.contains(&inner) || cx.vars.is_changed_after(inner, this) => Death::Shows,
-            Some(inner) => match cx.vars.as_kind::<GeneratorVariable>(inner) {
+            Some(inner) if living.contains(&inner) || cx.trace.vars.is_changed_after(inner, this) => Death::Shows,
+            Some(inner) => match cx.trace.vars.as_kind::<GeneratorVariable>(inner) {
                 Some(closed) if matches!(closed.state, GeneratorState::Suspended(_)) => closed.death(cx, inner, living),
                 _ => Death::Shows,
             },
@@ -237,16 +237,16 @@ impl Variable for GeneratorVariable {
         }
         if name.starts_with("gi_") {
             // The state of the generator is observed, so closing it must not be skipped.
-            cx.vars.set(this, cx.vars.get(this));
+            cx.trace.vars.set(this, cx.trace.vars.get(this));
         }
         Ok(Some(match &**name {
-            "__name__" => cx.string(&self.name),
-            "__qualname__" => cx.string(&self.qualname),
-            "gi_running" => cx.boolean(matches!(self.state, GeneratorState::Running)),
-            "gi_suspended" if self.python_type(cx).hasattr(&**name)? => {
-                cx.boolean(matches!(self.state, GeneratorState::Suspended(_)))
+            "__name__" => cx.trace.string(&self.name),
+            "__qualname__" => cx.trace.string(&self.qualname),
+            "gi_running" => cx.trace.boolean(matches!(self.state, GeneratorState::Running)),
+            "gi_suspended" if self.python_type(&cx.trace).hasattr(&**name)? => {
+                cx.trace.boolean(matches!(self.state, GeneratorState::Suspended(_)))
             }
-            "gi_frame" if matches!(self.state, GeneratorState::Finished(_)) => cx.none(),
+            "gi_frame" if matches!(self.state, GeneratorState::Finished(_)) => cx.trace.none(),
             _ => return object_model::get_attr(cx, this, name),
         }))
     }
@@ -256,7 +256,7 @@ impl Variable for GeneratorVariable {
     }
 
     fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
-        let none = cx.none();
+        let none = cx.trace.none();
         Ok(match send(cx, this, none)? {
             Resumed::Yielded(value) => Some(value),
             Resumed::Returned(_) => None,

@@ -23,7 +23,7 @@ fn arguments(cg: &mut dyn Rebuild<'_>, frame: &Frame) -> Option<Vec<VarId>> {
             }
             let name = frame.code.varnames.get(slot)?;
             let cell = code.cellvars.iter().position(|cell| cell.as_str() == &**name)?;
-            cg.cx().vars.get(*frame.cells.get(cell)?).children().first().copied()
+            cg.trace().vars.get(*frame.cells.get(cell)?).children().first().copied()
         })
         .collect()
 }
@@ -62,14 +62,14 @@ impl GeneratorVariable {
     /// Guards that the function keeps its names.
     pub(super) fn assume_names(&self, cx: &mut OpcodeExecutor<'_>) {
         let Some(function) = self.function else { return };
-        let of = cx.vars.tracker(function);
-        if !cx.trackers.is_sourced(of) {
+        let of = cx.trace.vars.tracker(function);
+        if !cx.trace.trackers.is_sourced(of) {
             return;
         }
         for (attribute, name) in [("__name__", &self.name), ("__qualname__", &self.qualname)] {
             let name = PyString::new(cx.py, name).into_any().unbind();
-            let tracker = cx.trackers.add(Tracker::Getattr { of, name: attribute.into() });
-            cx.guards.add(tracker, Test::Equals(name));
+            let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: attribute.into() });
+            cx.trace.guards.add(tracker, Test::Equals(name));
         }
     }
 

@@ -8,7 +8,7 @@ use pyo3::types::PyType;
 use sot_core::bytecode::{Label, Op, Opcodes};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{Exit, Frame, OpcodeExecutor};
+use sot_core::executor::{Exit, Frame, OpcodeExecutor, Trace};
 use sot_core::variable::{Form, VarId};
 
 use super::{copy, expect, set, GeneratorState, GeneratorVariable};
@@ -39,7 +39,7 @@ pub fn send(cx: &mut OpcodeExecutor<'_>, generator: VarId, value: VarId) -> Flow
             frame
         }
         GeneratorState::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
-        GeneratorState::Finished(_) => return Ok(Resumed::Returned(cx.none())),
+        GeneratorState::Finished(_) => return Ok(Resumed::Returned(cx.trace.none())),
         GeneratorState::Real(_) => return Err(runs_in_cpython()),
     };
     resume(cx, generator, frame)
@@ -132,8 +132,8 @@ fn end_delegation(
 }
 
 /// Returns the iterator that the suspended frame delegates to by `yield from` or `await`.
-pub(super) fn delegates_to(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<VarId> {
-    let opcodes = Opcodes::get(cx.py);
+pub(super) fn delegates_to(trace: &Trace<'_>, frame: &Frame) -> Option<VarId> {
+    let opcodes = Opcodes::get(trace.py);
     let next = frame.code.code.instructions.get(frame.pc.0 as usize)?;
     let awaits = next.arg & 3 >= 2;
     let delegates = opcodes.is(next.opcode, Op::YIELD_FROM) || opcodes.is(next.opcode, Op::RESUME) && awaits;
@@ -142,16 +142,16 @@ pub(super) fn delegates_to(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<Var
 
 /// True if closing an iterator may have an effect: it is a generator that has not finished, or may be an object of
 /// the program with a method `close`.
-pub(super) fn closing_is_observable(cx: &OpcodeExecutor<'_>, iterator: VarId) -> bool {
-    match cx.vars.as_kind::<GeneratorVariable>(iterator) {
+pub(super) fn closing_is_observable(trace: &Trace<'_>, iterator: VarId) -> bool {
+    match trace.vars.as_kind::<GeneratorVariable>(iterator) {
         Some(generator) => !matches!(generator.state, GeneratorState::Finished(_)),
-        None => matches!(cx.vars.get(iterator).form(), Form::Lazy | Form::Object | Form::Instance | Form::Subclass),
+        None => matches!(trace.vars.get(iterator).form(), Form::Lazy | Form::Object | Form::Instance | Form::Subclass),
     }
 }
 
 /// Returns the generator that the suspended frame delegates to by `yield from`.
 fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
-    let Some(inner) = delegates_to(cx, frame) else { return Ok(None) };
+    let Some(inner) = delegates_to(&cx.trace, frame) else { return Ok(None) };
     let known = cx.see_as::<GeneratorVariable>(inner)?.is_some();
     if !known && matches!(cx.see(inner)?.form(), Form::Object | Form::Instance | Form::Subclass) {
         let text = "an exception thrown through `yield from` into an iterator written in Python";
@@ -224,7 +224,7 @@ pub fn stop_iteration(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> 
 
 fn resume_raising(cx: &mut OpcodeExecutor<'_>, generator: VarId, mut frame: Frame, exception: VarId) -> Flow<Resumed> {
     // Stands for the value that `send` would push: exception handlers count it in the stack depth.
-    let none = cx.none();
+    let none = cx.trace.none();
     frame.stack.push(none);
     set(cx, generator, GeneratorState::Running);
     let exit = cx.run_frame_raising(frame, exception);

@@ -15,14 +15,14 @@ use crate::cpython::{self, GetattrHook};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::Test;
 use crate::language::LANGUAGE;
-use crate::machine::executor::{CallArgs, Name, OpcodeExecutor};
+use crate::machine::executor::{CallArgs, Name, OpcodeExecutor, Trace};
 use crate::machine::variable::{Form, VarId};
 use crate::tracker::{Key, Tracker, TrackerId};
 
 /// `PyObject_GenericGetAttr`, and the `__getattr__` hook after it.
 pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
     let payload = cx.see(this)?;
-    let ty = payload.python_type(cx);
+    let ty = payload.python_type(&cx.trace);
     let Ok(ty) = ty.cast::<PyType>().cloned() else { return Ok(None) };
     assume_own_reads(cx, this)?;
     match cpython::getattr_hook(&ty) {
@@ -52,19 +52,19 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
 /// Guards that reads of the object's attributes keep their rule: no `__getattribute__` or `__getattr__` is added.
 pub fn assume_own_reads(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
     let payload = cx.see(this)?;
-    let ty = payload.python_type(cx);
+    let ty = payload.python_type(&cx.trace);
     let Some(ty) = ty.cast::<PyType>().ok().filter(|ty| cpython::is_heap_type(ty)) else { return Ok(()) };
     if cpython::uses_generic_getattr(ty) {
         let of = payload.type_tracker(cx, this);
-        if !cx.trackers.is_made(of) {
-            cx.guards.add(of, Test::PlainReads);
+        if !cx.trace.trackers.is_made(of) {
+            cx.trace.guards.add(of, Test::PlainReads);
             return Ok(());
         }
         for base in ty.mro().iter() {
-            let tracker = cx.identities.of(&base).map(|base| cx.vars.tracker(base));
+            let tracker = cx.trace.identities.of(&base).map(|base| cx.trace.vars.tracker(base));
             let heap = base.cast::<PyType>().is_ok_and(cpython::is_heap_type);
-            if let Some(tracker) = tracker.filter(|tracker| heap && !cx.trackers.is_made(*tracker)) {
-                cx.guards.add(tracker, Test::PlainReads);
+            if let Some(tracker) = tracker.filter(|tracker| heap && !cx.trace.trackers.is_made(*tracker)) {
+                cx.trace.guards.add(tracker, Test::PlainReads);
             }
         }
     } else if let Some((hook, tracker)) = lookup(cx, this, &Rc::from("__getattribute__"))? {
@@ -86,7 +86,7 @@ pub fn or_hook(
         Err(Unwind::Raise(exception)) if is_attribute_error(cx, exception)? => {}
         found => return found,
     }
-    let text = cx.string(name);
+    let text = cx.trace.string(name);
     call_special(cx, this, "__getattr__", &[text]).map(Some)
 }
 
@@ -97,7 +97,7 @@ fn is_attribute_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<boo
 
 /// Looks an attribute up by the type's own `__getattribute__`, and then by the `__getattr__` hook.
 pub fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
-    let text = cx.string(name);
+    let text = cx.trace.string(name);
     if is_python_method(cx, this, "__getattr__")? {
         cx.claims.take();
     }
@@ -125,7 +125,7 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
         }
         if !matches!(payload.form(), Form::Class | Form::Module) {
             if let Some((found, _)) = &found {
-                refuse_other_slot(cx, this, name, found)?;
+                refuse_other_slot(&cx.trace, this, name, found)?;
             }
             return (cx.runtime.factories.instance_dict)(cx, this).map(Some);
         }
@@ -154,33 +154,33 @@ fn is_getset(object: &Bound<'_, PyAny>) -> bool {
 /// Reads the object's own `__dict__`: `None` if the name is not there, `Some(None)` if the trace has deleted it.
 #[allow(clippy::option_option, reason = "found, deleted and never there are three answers")]
 fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<Option<VarId>>> {
-    if let Some(written) = cx.effects.attribute(this, name) {
+    if let Some(written) = cx.trace.effects.attribute(this, name) {
         return Ok(written.map(Some));
     }
     let payload = cx.see(this)?;
-    let of = cx.vars.tracker(this);
+    let of = cx.trace.vars.tracker(this);
     let Some(object) = payload.object() else { return Ok(None) };
     let object = object.bind(cx.py).clone();
     if is_thread_local(cx, this)? {
         return thread_local_attr(cx, &object, of, name).map(|found| found.map(Some));
     }
     let Some(dict) = cpython::instance_dict(&object) else { return Ok(None) };
-    refuse_aliased_dict(cx, &dict, true)?;
+    refuse_aliased_dict(&cx.trace, &dict, true)?;
     let found_of = found_below(cx, this)?;
-    if !cx.trackers.is_loadable(of) {
+    if !cx.trace.trackers.is_loadable(of) {
         // The object was made while tracing, and only the trace has it, so there is nothing to guard.
         let Some(value) = dict.get_item(cpython::interned(cx.py, name))? else { return Ok(None) };
-        let tracker = cx.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
-        return Ok(Some(Some(cx.wrap(&value, tracker))));
+        let tracker = cx.trace.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
+        return Ok(Some(Some(cx.trace.wrap(&value, tracker))));
     }
     match dict.get_item(cpython::interned(cx.py, name))? {
         Some(value) => {
-            let tracker = cx.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
-            cx.guards.require(tracker);
-            Ok(Some(Some(cx.wrap(&value, tracker))))
+            let tracker = cx.trace.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
+            cx.trace.guards.require(tracker);
+            Ok(Some(Some(cx.trace.wrap(&value, tracker))))
         }
         None => {
-            cx.guards.add(of, Test::LacksAttribute(Rc::clone(name)));
+            cx.trace.guards.add(of, Test::LacksAttribute(Rc::clone(name)));
             Ok(None)
         }
     }
@@ -199,21 +199,21 @@ fn thread_local_attr<'py>(
     of: TrackerId,
     name: &Name,
 ) -> Flow<Option<VarId>> {
-    if !cx.trackers.is_loadable(of) {
+    if !cx.trace.trackers.is_loadable(of) {
         let text = format!("attribute '{name}' of a new threading.local object");
         return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
     }
     let dict = object.getattr(intern!(cx.py, "__dict__"))?.cast_into::<PyDict>().map_err(PyErr::from)?;
-    let dict_tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::from("__dict__") });
+    let dict_tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: Rc::from("__dict__") });
     let key = Key::Str(Rc::clone(name));
     match dict.get_item(cpython::interned(cx.py, name))? {
         Some(value) => {
-            let tracker = cx.trackers.add(Tracker::Item { of: dict_tracker, key });
-            cx.guards.require(tracker);
-            Ok(Some(cx.wrap(&value, tracker)))
+            let tracker = cx.trace.trackers.add(Tracker::Item { of: dict_tracker, key });
+            cx.trace.guards.require(tracker);
+            Ok(Some(cx.trace.wrap(&value, tracker)))
         }
         None => {
-            cx.guards.add(dict_tracker, Test::LacksKey(key));
+            cx.trace.guards.add(dict_tracker, Test::LacksKey(key));
             Ok(None)
         }
     }
@@ -222,10 +222,10 @@ fn thread_local_attr<'py>(
 /// Returns the tracker from which the object's attributes are read. If the object's class has a `__getattribute__` in
 /// Python, it is the tracker of the object seen as an instance of its builtin base class.
 pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> {
-    let of = cx.vars.tracker(this);
+    let of = cx.trace.vars.tracker(this);
     let ty = cx.type_of(this)?;
     let asked = ty.cast::<PyType>().is_ok_and(has_python_getattribute);
-    Ok(if asked { cx.trackers.add(Tracker::AsBuiltinBase { of }) } else { of })
+    Ok(if asked { cx.trace.trackers.add(Tracker::AsBuiltinBase { of }) } else { of })
 }
 
 /// True if the type's `__getattribute__` is a Python function, which runs at each attribute read.
@@ -236,13 +236,13 @@ fn has_python_getattribute(ty: &Bound<'_, PyType>) -> bool {
 
 /// Breaks the graph if the `__dict__` of the object is reached as a dict, too, and is written. The trace has only one
 /// record of attributes, which would miss such writes.
-fn refuse_aliased_dict(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
+fn refuse_aliased_dict(trace: &Trace<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
     let Some(met) =
-        cx.identities.of(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).form(), Form::Dict | Form::Lazy))
+        trace.identities.of(dict.as_any()).filter(|met| matches!(trace.vars.get(*met).form(), Form::Dict | Form::Lazy))
     else {
         return Ok(());
     };
-    if reads && !cx.effects.written().any(|written| written == met) {
+    if reads && !trace.effects.written().any(|written| written == met) {
         return Ok(());
     }
     let text = "an attribute of an object whose __dict__ is reached as a dict, too";
@@ -252,7 +252,7 @@ fn refuse_aliased_dict(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads:
 /// `PyObject_GenericSetAttr`: setters of properties are inlined, all other writes are effects.
 pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
     let payload = cx.see(this)?;
-    let ty = payload.python_type(cx);
+    let ty = payload.python_type(&cx.trace);
     let refuse = |what: &str| {
         Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of {what}"))
     };
@@ -261,8 +261,8 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
     let mut own_hook = false;
     if let Some((hook, tracker)) = lookup(cx, this, &Rc::from(hook_name))? {
         if cpython::builtin_type_name(&hook) == "function" || is_another_slot(&hook, hook_name)? {
-            let hook = cx.wrap(&hook, tracker);
-            let text = cx.string(name);
+            let hook = cx.trace.wrap(&hook, tracker);
+            let text = cx.trace.string(name);
             let args = [this, text].into_iter().chain(value).collect();
             return cx.call_instead_of(this, hook, &CallArgs::positional(args)).map(|_| ());
         }
@@ -308,9 +308,9 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
         return Err(cx.raise(PyAttributeError::new_err(text)));
     }
     if let Some(dict) = cx.see(this)?.object().and_then(|object| cpython::instance_dict(object.bind(cx.py))) {
-        refuse_aliased_dict(cx, &dict, false)?;
+        refuse_aliased_dict(&cx.trace, &dict, false)?;
     }
-    cx.effects.set_attribute(this, name, value);
+    cx.trace.effects.set_attribute(this, name, value);
     Ok(())
 }
 
@@ -334,13 +334,13 @@ fn write_through<'py>(
         if setter.is_none() {
             return Err(property_error(cx, this, descriptor, hook));
         }
-        let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: part.into() });
-        let setter = cx.wrap(&setter, tracker);
+        let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: part.into() });
+        let setter = cx.trace.wrap(&setter, tracker);
         return cx.call_instead_of(this, setter, &CallArgs::positional(args)).map(|_| true);
     }
     let own = cpython::type_lookup(&descriptor.get_type(), &PyString::intern(cx.py, hook));
     if own.is_some_and(|own| cpython::builtin_type_name(&own) == "function") {
-        let descriptor = cx.wrap(descriptor, tracker);
+        let descriptor = cx.trace.wrap(descriptor, tracker);
         cx.claims.pass(this, descriptor);
         return call_special(cx, descriptor, hook, &args).map(|_| true);
     }
@@ -351,7 +351,7 @@ fn write_through<'py>(
     // The value of a slot from a class statement is known. A value that C code keeps is not.
     let is_slot = is_own_slot(descriptor, name)?;
     if is_slot {
-        refuse_other_slot(cx, this, name, descriptor)?;
+        refuse_other_slot(&cx.trace, this, name, descriptor)?;
     }
     if cpython::is_data_descriptor(descriptor) && !is_slot {
         return Err(Unwind::break_graph(
@@ -373,7 +373,7 @@ fn has_instance_dict(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
     let payload = cx.see(this)?;
     Ok(match payload.object() {
         Some(object) => cpython::instance_dict(object.bind(cx.py)).is_some() || is_thread_local(cx, this)?,
-        None => cpython::class_attr(&payload.python_type(cx), "__dictoffset__")?.extract::<isize>()? != 0,
+        None => cpython::class_attr(&payload.python_type(&cx.trace), "__dictoffset__")?.extract::<isize>()? != 0,
     })
 }
 

@@ -13,7 +13,7 @@ use super::special_methods::call_special;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::Test;
-use crate::machine::executor::{CallArgs, Name, OpcodeExecutor};
+use crate::machine::executor::{CallArgs, Name, OpcodeExecutor, Trace};
 use crate::machine::variable::VarId;
 use crate::tracker::{Tracker, TrackerId};
 
@@ -29,29 +29,29 @@ pub fn bind_descriptor<'py>(
     match kind.as_str() {
         "function" => {
             guard_descriptor(cx, descriptor, tracker)?;
-            let function = cx.wrap(descriptor, tracker);
+            let function = cx.trace.wrap(descriptor, tracker);
             let payload = (cx.runtime.factories.method)(function, this);
-            Ok(cx.produce(payload))
+            Ok(cx.trace.produce(payload))
         }
         "method_descriptor" | "wrapper_descriptor" => {
             guard_identity(cx, descriptor, tracker);
-            if !is_of_type(cx, this, descriptor)? {
+            if !is_of_type(&cx.trace, this, descriptor)? {
                 let text = format!("method '{name}' of another class");
                 return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
             }
             let payload = (cx.runtime.factories.builtin_method)(descriptor.clone().unbind(), this);
-            Ok(cx.produce(payload))
+            Ok(cx.trace.produce(payload))
         }
         "staticmethod" | "instancemethod" => {
             guard_identity(cx, descriptor, tracker);
             let inner = descriptor.getattr("__func__")?;
-            let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
-            let function = cx.wrap(&inner, tracker);
+            let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+            let function = cx.trace.wrap(&inner, tracker);
             if kind == "staticmethod" {
                 return Ok(function);
             }
             let payload = (cx.runtime.factories.method)(function, this);
-            Ok(cx.produce(payload))
+            Ok(cx.trace.produce(payload))
         }
         "classmethod_descriptor" => {
             let class = type_variable(cx, this)?;
@@ -68,13 +68,13 @@ pub fn bind_descriptor<'py>(
             if getter.is_none() {
                 return Err(property_error(cx, this, descriptor, "__get__"));
             }
-            let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "fget".into() });
-            let getter = cx.wrap(&getter, tracker);
+            let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "fget".into() });
+            let getter = cx.trace.wrap(&getter, tracker);
             cx.call_instead_of(this, getter, &CallArgs::positional(vec![this]))
         }
         "member_descriptor" | "getset_descriptor" => {
             guard_identity(cx, descriptor, tracker);
-            refuse_other_slot(cx, this, name, descriptor)?;
+            refuse_other_slot(&cx.trace, this, name, descriptor)?;
             let own = is_own_slot(descriptor, name)?;
             read_slot(cx, this, name, own)
         }
@@ -83,7 +83,7 @@ pub fn bind_descriptor<'py>(
             if cpython::is_descriptor(descriptor) {
                 return bind_user_descriptor(cx, this, descriptor, tracker);
             }
-            Ok(cx.wrap(descriptor, tracker))
+            Ok(cx.trace.wrap(descriptor, tracker))
         }
     }
 }
@@ -95,14 +95,14 @@ pub(super) fn property_error(
     property: &Bound<'_, PyAny>,
     hook: &str,
 ) -> Unwind {
-    let payload = cx.vars.get(this);
+    let payload = cx.trace.vars.get(this);
     let object = match payload.object() {
         Some(object) => Ok(object.bind(cx.py).clone()),
-        None if payload.runs_when_dropped(cx) => {
+        None if payload.runs_when_dropped(&cx.trace) => {
             let text = "a property without that accessor, of an object whose destruction runs code";
             return Unwind::break_graph(ReasonId::UnsupportedAttribute, text);
         }
-        None => cx.py.get_type::<PyAny>().call_method1("__new__", (payload.python_type(cx),)),
+        None => cx.py.get_type::<PyAny>().call_method1("__new__", (payload.python_type(&cx.trace),)),
     };
     if object.is_err() {
         let text = "a property without that accessor, of an object that only C code makes";
@@ -129,10 +129,10 @@ pub fn bind_class_method<'py>(
         let what = cpython::type_name(&inner.get_type());
         return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("a class method around a {what}")));
     }
-    let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
-    let function = cx.wrap(&inner, tracker);
+    let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+    let function = cx.trace.wrap(&inner, tracker);
     let payload = (cx.runtime.factories.method)(function, class);
-    Ok(cx.produce(payload))
+    Ok(cx.trace.produce(payload))
 }
 
 fn bind_user_descriptor<'py>(
@@ -142,9 +142,9 @@ fn bind_user_descriptor<'py>(
     tracker: TrackerId,
 ) -> Flow<VarId> {
     if descriptor.is_instance_of::<PyType>() || cx.runtime.builtins.has(descriptor) {
-        return Ok(cx.wrap(descriptor, tracker));
+        return Ok(cx.trace.wrap(descriptor, tracker));
     }
-    let descriptor = cx.wrap(descriptor, tracker);
+    let descriptor = cx.trace.wrap(descriptor, tracker);
     if let Some(bound) = cx.see(descriptor)?.bind(cx, descriptor, this)? {
         return Ok(bound);
     }
@@ -162,13 +162,8 @@ pub(super) fn is_own_slot(descriptor: &Bound<'_, PyAny>, name: &str) -> PyResult
 }
 
 /// Breaks the graph at a slot or C getter that was taken from another class, or that has another name.
-pub(super) fn refuse_other_slot(
-    cx: &OpcodeExecutor<'_>,
-    this: VarId,
-    name: &Name,
-    slot: &Bound<'_, PyAny>,
-) -> Flow<()> {
-    if is_of_type(cx, this, slot)? && slot.getattr("__name__")?.eq(&**name)? {
+pub(super) fn refuse_other_slot(trace: &Trace<'_>, this: VarId, name: &Name, slot: &Bound<'_, PyAny>) -> Flow<()> {
+    if is_of_type(trace, this, slot)? && slot.getattr("__name__")?.eq(&**name)? {
         return Ok(());
     }
     let text = format!("attribute '{name}', which is a descriptor of another class or name");
@@ -176,8 +171,8 @@ pub(super) fn refuse_other_slot(
 }
 
 /// True if a C descriptor is for objects of the value's type.
-fn is_of_type(cx: &OpcodeExecutor<'_>, this: VarId, descriptor: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let ty = cx.vars.get(this).python_type(cx);
+fn is_of_type(trace: &Trace<'_>, this: VarId, descriptor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let ty = trace.vars.get(this).python_type(trace);
     let owner = descriptor.getattr("__objclass__")?;
     Ok(match (ty.cast::<PyType>(), owner.cast::<PyType>()) {
         (Ok(ty), Ok(owner)) => cpython::is_subtype(ty, owner),
@@ -188,28 +183,28 @@ fn is_of_type(cx: &OpcodeExecutor<'_>, this: VarId, descriptor: &Bound<'_, PyAny
 /// Reads a slot or C getter, which runs only C code. The result of a getter may depend on attributes that were
 /// written under other names.
 fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot: bool) -> Flow<VarId> {
-    if let Some(Some(written)) = cx.effects.attribute(this, name) {
+    if let Some(Some(written)) = cx.trace.effects.attribute(this, name) {
         return Ok(written);
     }
     let payload = cx.see(this)?;
-    let of = cx.vars.tracker(this);
-    let emptied = cx.effects.attribute(this, name) == Some(None);
+    let of = cx.trace.vars.tracker(this);
+    let emptied = cx.trace.effects.attribute(this, name) == Some(None);
     if emptied || payload.object().is_none() {
-        if let Some(error) = empty_slot(cx, &payload.python_type(cx), name)? {
+        if let Some(error) = empty_slot(&cx.trace, &payload.python_type(&cx.trace), name)? {
             return Err(cx.raise(error));
         }
     }
     let refuse =
         || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is implemented in C"));
     let object = payload.object().ok_or_else(refuse)?.bind(cx.py).clone();
-    let found_again = cx.trackers.is_loadable(of) || cx.trackers.is_made(of);
+    let found_again = cx.trace.trackers.is_loadable(of) || cx.trace.trackers.is_made(of);
     // Of a function's attributes that are getters, only `__dict__` holds what is written under other names.
     let is_alone = is_own_slot || object.is_instance_of::<PyFunction>() && &**name != "__dict__";
-    if !found_again || !is_alone && cx.effects.is_written(this) {
+    if !found_again || !is_alone && cx.trace.effects.is_written(this) {
         return Err(refuse());
     }
     // Not by the `__getattribute__` of the program, which has led here.
-    let read = match payload.python_type(cx).cast::<PyType>() {
+    let read = match payload.python_type(&cx.trace).cast::<PyType>() {
         Ok(ty) if cpython::is_heap_type(ty) && !cpython::uses_generic_getattr(ty) => {
             cx.py.get_type::<PyAny>().getattr("__getattribute__")?.call1((&object, &**name))
         }
@@ -218,21 +213,21 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot:
     match read {
         Ok(value) => {
             let of = found_below(cx, this)?;
-            let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
-            cx.guards.require(tracker);
-            Ok(cx.wrap(&value, tracker))
+            let tracker = cx.trace.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+            cx.trace.guards.require(tracker);
+            Ok(cx.trace.wrap(&value, tracker))
         }
         Err(error) => {
-            cx.guards.add(of, Test::EmptySlot(Rc::clone(name)));
+            cx.trace.guards.add(of, Test::EmptySlot(Rc::clone(name)));
             Err(cx.raise(error))
         }
     }
 }
 
 /// Returns CPython's own error for an empty slot of a class statement, from a new object of the type.
-fn empty_slot<'py>(cx: &OpcodeExecutor<'py>, ty: &Bound<'py, PyAny>, name: &Name) -> Flow<Option<PyErr>> {
+fn empty_slot<'py>(trace: &Trace<'py>, ty: &Bound<'py, PyAny>, name: &Name) -> Flow<Option<PyErr>> {
     let Some(class) = ty.cast::<PyType>().ok().filter(|class| !cpython::has_finalizer(class)) else { return Ok(None) };
-    let found = cpython::type_lookup(class, &PyString::intern(cx.py, name));
+    let found = cpython::type_lookup(class, &PyString::intern(trace.py, name));
     let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else {
         return Ok(None);
     };
@@ -240,6 +235,6 @@ fn empty_slot<'py>(cx: &OpcodeExecutor<'py>, ty: &Bound<'py, PyAny>, name: &Name
     if !owner.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
         return Ok(None);
     }
-    let empty = cx.py.get_type::<PyAny>().call_method1("__new__", (ty,));
+    let empty = trace.py.get_type::<PyAny>().call_method1("__new__", (ty,));
     Ok(empty.ok().and_then(|empty| slot.call_method1("__get__", (empty, ty)).err()))
 }

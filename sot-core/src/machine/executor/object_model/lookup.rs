@@ -8,7 +8,7 @@ use pyo3::types::{PyFunction, PyString, PyType};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
-use crate::machine::executor::{Name, OpcodeExecutor};
+use crate::machine::executor::{Name, OpcodeExecutor, Trace};
 use crate::machine::variable::VarId;
 use crate::tracker::{Tracker, TrackerId};
 
@@ -19,7 +19,7 @@ pub fn lookup<'py>(
     name: &Name,
 ) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
     let payload = cx.see(object)?;
-    let ty = payload.python_type(cx);
+    let ty = payload.python_type(&cx.trace);
     let of = payload.type_tracker(cx, object);
     lookup_in_type(cx, &ty, of, name)
 }
@@ -28,7 +28,7 @@ pub fn lookup<'py>(
 pub fn is_callable(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<bool> {
     let call = lookup(cx, object, &Rc::from("__call__"))?;
     if let Some((_, tracker)) = call {
-        cx.guards.require(tracker);
+        cx.trace.guards.require(tracker);
     }
     Ok(call.is_some())
 }
@@ -41,25 +41,25 @@ pub fn lookup_in_type<'py>(
     name: &Name,
 ) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
     let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
-    refuse_written(cx, ty, name)?;
+    refuse_written(&cx.trace, ty, name)?;
     let key = cpython::interned(cx.py, name);
-    if cx.trackers.is_made(of) && cpython::is_heap_type(ty) {
+    if cx.trace.trackers.is_made(of) && cpython::is_heap_type(ty) {
         return lookup_in_made(cx, ty, of, name);
     }
     // Types that are not heap types cannot change.
     let fixed = !cpython::is_heap_type(ty);
     match cpython::type_lookup(ty, &key) {
         Some(found) if fixed => {
-            let tracker = cx.trackers.constant(found.clone().unbind());
+            let tracker = cx.trace.trackers.constant(found.clone().unbind());
             Ok(Some((found, tracker)))
         }
         Some(found) => {
-            let tracker = cx.trackers.add(Tracker::Lookup { of, name: Rc::clone(name) });
+            let tracker = cx.trace.trackers.add(Tracker::Lookup { of, name: Rc::clone(name) });
             Ok(Some((found, tracker)))
         }
         None => {
             if !fixed {
-                cx.guards.add(of, Test::LacksLookup(Rc::clone(name)));
+                cx.trace.guards.add(of, Test::LacksLookup(Rc::clone(name)));
             }
             Ok(None)
         }
@@ -68,10 +68,10 @@ pub fn lookup_in_type<'py>(
 
 /// Breaks the graph before a lookup that would have to find what the trace has written to a class: the real class does
 /// not have it yet.
-fn refuse_written(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyType>, name: &Name) -> Flow<()> {
-    for class in cx.effects.classes_with_written(name) {
-        let class = cx.vars.get(class);
-        let class = class.object().and_then(|class| class.bind(cx.py).cast::<PyType>().ok());
+fn refuse_written(trace: &Trace<'_>, ty: &Bound<'_, PyType>, name: &Name) -> Flow<()> {
+    for class in trace.effects.classes_with_written(name) {
+        let class = trace.vars.get(class);
+        let class = class.object().and_then(|class| class.bind(trace.py).cast::<PyType>().ok());
         if class.is_some_and(|class| cpython::is_subtype(ty, class)) {
             let text =
                 format!("attribute '{name}', which the function has written to the class, of an object or subclass");
@@ -91,8 +91,8 @@ fn lookup_in_made<'py>(
 ) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
     let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
     for base in ty.mro().iter() {
-        let Some(tracker) = cx.identities.of(&base).map(|base| cx.vars.tracker(base)) else { continue };
-        if cx.trackers.is_made(tracker) {
+        let Some(tracker) = cx.trace.identities.of(&base).map(|base| cx.trace.vars.tracker(base)) else { continue };
+        if cx.trace.trackers.is_made(tracker) {
             if cpython::class_dict(&base)?.contains(&**name)? {
                 break;
             }
@@ -106,7 +106,7 @@ fn lookup_in_made<'py>(
             }
         }
     }
-    let tracker = cx.trackers.add(Tracker::Lookup { of, name: Rc::clone(name) });
+    let tracker = cx.trace.trackers.add(Tracker::Lookup { of, name: Rc::clone(name) });
     Ok(found.map(|found| (found, tracker)))
 }
 
@@ -139,7 +139,7 @@ pub fn lookup_in_class<'py>(
     class: VarId,
     name: &Name,
 ) -> Flow<Option<Bound<'py, PyAny>>> {
-    let of = cx.vars.tracker(class);
+    let of = cx.trace.vars.tracker(class);
     let Some(object) = cx.see(class)?.object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
     Ok(lookup_in_type(cx, &object, of, name)?.map(|(found, _)| found))
 }
@@ -168,30 +168,30 @@ pub fn has_own_class(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
 /// The variable of `type(x)`.
 pub fn type_variable(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let payload = cx.see_type(this)?;
-    let ty = payload.python_type(cx);
+    let ty = payload.python_type(&cx.trace);
     let tracker = payload.type_tracker(cx, this);
-    Ok(cx.wrap(&ty, tracker))
+    Ok(cx.trace.wrap(&ty, tracker))
 }
 
 /// Returns the tracker of a value's type: below the value, or constant for a value of the trace.
 pub fn type_tracker<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, ty: Bound<'py, PyAny>) -> TrackerId {
-    let of = cx.vars.tracker(this);
-    if cx.trackers.is_sourced(of) || cx.trackers.is_made(of) {
-        cx.trackers.add(Tracker::Type { of })
+    let of = cx.trace.vars.tracker(this);
+    if cx.trace.trackers.is_sourced(of) || cx.trace.trackers.is_made(of) {
+        cx.trace.trackers.add(Tracker::Type { of })
     } else {
-        cx.trackers.constant(ty.unbind())
+        cx.trace.trackers.constant(ty.unbind())
     }
 }
 
 /// Guards the type of an attribute of a class, and the descriptor methods of that type.
 pub fn guard_descriptor<'py>(cx: &mut OpcodeExecutor<'py>, found: &Bound<'py, PyAny>, tracker: TrackerId) -> Flow<()> {
-    if !cx.trackers.is_sourced(tracker) {
+    if !cx.trace.trackers.is_sourced(tracker) {
         return Ok(());
     }
     let ty = found.get_type();
-    cx.guards.add(tracker, Test::TypeIs(Identity::of(ty.as_any())));
+    cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(ty.as_any())));
     if cpython::is_heap_type(&ty) {
-        let of = cx.trackers.add(Tracker::Type { of: tracker });
+        let of = cx.trace.trackers.add(Tracker::Type { of: tracker });
         for hook in ["__get__", "__set__", "__delete__"] {
             if let Some((hook, tracker)) = lookup_in_type(cx, ty.as_any(), of, &Rc::from(hook))? {
                 guard_identity(cx, &hook, tracker);
@@ -203,7 +203,7 @@ pub fn guard_descriptor<'py>(cx: &mut OpcodeExecutor<'py>, found: &Bound<'py, Py
 
 /// Guards the identity of an object.
 pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
-    if cx.trackers.is_sourced(tracker) {
-        cx.guards.add(tracker, Test::Is(Identity::of(object)));
+    if cx.trace.trackers.is_sourced(tracker) {
+        cx.trace.guards.add(tracker, Test::Is(Identity::of(object)));
     }
 }

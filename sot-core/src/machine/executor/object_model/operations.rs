@@ -12,7 +12,7 @@ use super::special_methods::{call_special, checked, find_special, has_special};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::language::LANGUAGE;
-use crate::machine::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
+use crate::machine::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor, Trace};
 use crate::machine::variable::{GraphArgument, VarId};
 use crate::resume_point::SpecialResult;
 use crate::tracker::repr;
@@ -86,10 +86,10 @@ pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<V
     };
     while let Some(candidate) = cx.next(iterator)? {
         if is_sought(cx, candidate, item)? {
-            return Ok(cx.boolean(true));
+            return Ok(cx.trace.boolean(true));
         }
     }
-    Ok(cx.boolean(false))
+    Ok(cx.trace.boolean(false))
 }
 
 /// `iter(x)` through `__iter__`, else over `x[0]`, `x[1]` and so on.
@@ -126,10 +126,10 @@ fn is_sought(cx: &mut OpcodeExecutor<'_>, candidate: VarId, item: VarId) -> Flow
 pub fn contains_among(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<VarId> {
     for &candidate in items {
         if is_sought(cx, candidate, item)? {
-            return Ok(cx.boolean(true));
+            return Ok(cx.trace.boolean(true));
         }
     }
-    Ok(cx.boolean(false))
+    Ok(cx.trace.boolean(false))
 }
 
 /// `a is b or a == b`, known while tracing.
@@ -138,7 +138,7 @@ pub fn equal(cx: &mut OpcodeExecutor<'_>, a: VarId, b: VarId) -> Flow<bool> {
         return Ok(true);
     }
     let equal = cx.compare(CompareOp::Equal, a, b)?;
-    if cx.is_open(a) || cx.is_open(b) {
+    if cx.trace.is_open(a) || cx.trace.is_open(b) {
         return cx.truth(equal); // Sizes are no NaNs.
     }
     if let (Some(a), Some(b)) = (cx.known(a)?, cx.known(b)?) {
@@ -225,21 +225,21 @@ fn is_object_default(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
 /// Returns a real object as the argument of a graph statement, which holds for this very object only.
 pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&Py<PyAny>>) -> Flow<GraphArgument> {
     let Some(object) = object else {
-        let text = cx.text(this);
+        let text = cx.trace.text(this);
         return Err(Unwind::break_graph(
             ReasonId::UnsupportedCall,
             format!("{text} as an argument of a graph operation"),
         ));
     };
-    if cx.effects.is_written(this) {
+    if cx.trace.effects.is_written(this) {
         return Err(Unwind::break_graph(
             ReasonId::UnsupportedMutation,
             "an object written in the function is passed to a graph operation",
         ));
     }
-    let tracker = cx.vars.tracker(this);
+    let tracker = cx.trace.vars.tracker(this);
     let constant = cx.see(this)?.constant().is_some();
-    if let Some(method) = method_that_answers(cx, object.bind(cx.py)) {
+    if let Some(method) = method_that_answers(&cx.trace, object.bind(cx.py)) {
         let text =
             format!("an object with a {method}() of the program's is passed to a graph operation, which may ask it");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
@@ -266,16 +266,16 @@ const METHODS_ASKED_FOR: [&str; 10] = [
 
 /// Returns a method of the program, not of a library, that an operation may call. It would be called once while the
 /// statement is built, and again when it runs.
-fn method_that_answers(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Option<&'static str> {
+fn method_that_answers(trace: &Trace<'_>, object: &Bound<'_, PyAny>) -> Option<&'static str> {
     let ty = object.get_type();
     if !cpython::is_heap_type(&ty) || object.is_instance_of::<PyType>() {
         return None;
     }
     let is_programs = |name: &&str| {
-        let found = cpython::type_lookup(&ty, &PyString::intern(cx.py, name));
+        let found = cpython::type_lookup(&ty, &PyString::intern(trace.py, name));
         let code = found.and_then(|found| found.cast_into::<PyFunction>().ok()?.getattr("__code__").ok());
         let file = code.and_then(|code| code.getattr("co_filename").ok()?.extract::<String>().ok());
-        file.is_some_and(|file| !cx.runtime.is_library(&file))
+        file.is_some_and(|file| !trace.runtime.is_library(&file))
     };
     METHODS_ASKED_FOR.into_iter().find(is_programs)
 }

@@ -138,7 +138,7 @@ pub fn checked(cx: &mut OpcodeExecutor<'_>, answer: SpecialResult, value: VarId)
     match answer {
         SpecialResult::Found => {
             let found = cx.truth(value)?;
-            Ok(cx.boolean(found))
+            Ok(cx.trace.boolean(found))
         }
         SpecialResult::Truth | SpecialResult::Filled | SpecialResult::Length => match cx.known(value)? {
             Some(value) => cx.fold(|_| answer.checked(&value)),
