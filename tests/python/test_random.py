@@ -87,3 +87,68 @@ def test_numbers_drawn_before_an_error_are_drawn_once(way):
             given = (paddle.ones([3]), paddle.to_tensor(at))
             assert seen(translated, *given) == seen(fn, *given)
     assert sot.stats().graphs and sot.stats().graph_errors
+
+
+GOOD = [[0.8, 0.4], [0.4, 0.8]]
+RAISING = {
+    "bce_loss": (lambda x: F.binary_cross_entropy(x, x), 3.0),
+    "bernoulli": (paddle.bernoulli, 2.0),
+    "bincount": (lambda x: paddle.bincount(x.flatten().astype("int64")), -1.0),
+    "cholesky": (paddle.linalg.cholesky, -1.0),
+    "floor_divide": (lambda x: paddle.full([2, 2], 7, "int32") // (x * 5).astype("int32"), 0.0),
+    "gather_tree": (
+        lambda x: F.gather_tree(paddle.ones([2, 1, 2], "int64"), x.reshape([2, 1, 2]).astype("int64")),
+        9.0,
+    ),
+    "histogram": (lambda x: paddle.histogram(x, 4), float("inf")),
+    "inverse": (paddle.linalg.inv, 0.0),
+    "multinomial": (lambda x: paddle.multinomial(x, 1), -1.0),
+    "multiplex": (lambda x: paddle.multiplex([x, x], x[:, :1].astype("int32")), 5.0),
+    "remainder": (lambda x: paddle.full([2, 2], 7, "int32") % (x * 5).astype("int32"), 0.0),
+    "segment_sum": (lambda x: paddle.geometric.segment_sum(x, paddle.arange(2) * -x[0].astype("int64")), 9.0),
+    "send_u_recv": (
+        lambda x: paddle.geometric.send_u_recv(x, x[0].astype("int64"), paddle.to_tensor([0, 1])),
+        9.0,
+    ),
+    "solve": (lambda x: paddle.linalg.solve(x, x), 0.0),
+    "svd": (paddle.linalg.svd, float("nan")),
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_nothing_changes_twice_where_an_operation_raises_for_some_numbers(name, way):
+    operation, bad = RAISING[name]
+    norm = paddle.nn.BatchNorm1D(2)
+
+    def f(x, mean, variance):
+        drawn = F.dropout(F.batch_norm(norm(x), mean, variance, training=True), 0.5)
+        try:
+            operation(x)
+            raised = False
+        except Exception:
+            raised = True
+        return drawn, raised
+
+    def only(x, mean, variance):
+        try:
+            return operation(x), False
+        except Exception:
+            return x, True
+
+    errors = 0
+    for fn in (f, only):
+        outcomes = []
+        for run in (fn, sot.symbolic_translate(fn)):
+            paddle.seed(3)
+            norm._mean.set_value(paddle.zeros([2]))
+            mean, variance = paddle.zeros([2]), paddle.ones([2])
+            seen = []
+            for value in (GOOD, GOOD, [[bad, bad], [bad, bad]], GOOD):
+                result, raised = run(paddle.to_tensor(value), mean, variance)
+                drawn = result.tolist() if fn is f else None
+                seen.append((str((drawn, norm._mean.tolist(), variance.tolist())), raised, paddle.rand([1]).item()))
+            outcomes.append(seen)
+        assert outcomes[0] == outcomes[1]
+        errors += sum(raised for _, raised, _ in outcomes[0])
+    stats = sot.stats()
+    assert stats.graphs >= 1 and (stats.graph_errors == errors or stats.breaks)

@@ -248,6 +248,8 @@ impl<'py> FunctionGraph<'py> {
             let written = self.writes.iter().filter(|write| write.at == at).map(|write| write.input);
             fault::of_backend(|| call.save_writes(self.py, self.building.backend(), written))?;
         }
+        // The only statement of a graph changes the random numbers only where it succeeds, or raises for some numbers.
+        let may_draw_twice = statements > 1 || later_may_raise;
         let first = |symbol: &SymbolId| self.symbols.first_of(&self.value(*symbol)).unwrap_or(*symbol);
         let replay = Replay {
             backend: self.building.backend(),
@@ -257,7 +259,7 @@ impl<'py> FunctionGraph<'py> {
             calls,
             outputs: outputs.iter().map(first).collect(),
             symbols: self.symbols.len(),
-            draws: statements > 1 && self.building.draws_random_numbers()?,
+            draws: may_draw_twice && self.building.draws_random_numbers()?,
             has_succeeded: AtomicBool::new(false),
         };
         Ok(Some((replay, weight)))

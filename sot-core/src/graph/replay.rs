@@ -356,7 +356,7 @@ pub(super) struct Replay {
     pub(super) calls: Vec<Call>,
     pub(super) outputs: Vec<SymbolId>,
     pub(super) symbols: usize,
-    /// True if calls before the last one may draw random numbers.
+    /// True if a run may draw random numbers and raise afterwards.
     pub(super) draws: bool,
     /// True if a run has succeeded.
     pub(super) has_succeeded: AtomicBool,

@@ -20,11 +20,15 @@ pub(crate) struct Saved<'py> {
 }
 
 impl<'py> Saved<'py> {
-    /// Saves what the run of a program with these parameters will change.
-    pub(crate) fn of(paddle: &Paddle, parameters: &Bound<'py, PyTuple>, changes: &Changes) -> PyResult<Self> {
+    /// Saves what the run of a program with these inputs and parameters will change.
+    pub(crate) fn of(
+        paddle: &Paddle,
+        (inputs, parameters): (&Bound<'py, PyTuple>, &Bound<'py, PyTuple>),
+        changes: &Changes,
+    ) -> PyResult<Self> {
         let mut tensors = Vec::with_capacity(changes.statistics.len());
         for &place in &changes.statistics {
-            let tensor = parameters.get_item(place)?;
+            let tensor = place.of(inputs, parameters)?;
             if let Some(numbers) = contents(paddle, &tensor)? {
                 tensors.push((tensor, numbers));
             }
@@ -82,7 +86,7 @@ pub(crate) fn writes_beside(paddle: &Paddle, callee: &Bound<'_, PyAny>) -> PyRes
     if !callee.is_instance(paddle.layer_type.bind(py))? {
         return Ok(scalar::name(callee)?.is_some_and(|name| WITH_STATISTICS.contains(&&*name)));
     }
-    Ok(callee.getattr(intern!(py, "training"))?.is_truthy()? && callee.getattr(intern!(py, "_buffers"))?.is_truthy()?)
+    Ok(callee.getattr(intern!(py, "training"))?.is_truthy()? && !state_of_layer(callee)?.is_empty())
 }
 
 /// Returns these tensors.
@@ -93,10 +97,24 @@ pub(crate) fn written_beside<'py>(
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = callee.py();
     let found = if callee.is_instance(paddle.layer_type.bind(py))? {
-        let buffers = callee.getattr(intern!(py, "_buffers"))?.call_method0(intern!(py, "values"))?;
-        buffers.try_iter()?.collect::<PyResult<Vec<_>>>()?
+        state_of_layer(callee)?
     } else {
         args.iter().skip(1).take(2).cloned().collect()
     };
     Ok(found.into_iter().filter(|found| paddle.is_tensor(found)).collect())
+}
+
+/// Returns what a layer of Paddle may write to: its buffers, and running statistics, which are parameters with names
+/// such as `_mean`.
+fn state_of_layer<'py>(layer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let py = layer.py();
+    let buffers = layer.getattr(intern!(py, "_buffers"))?.call_method0(intern!(py, "values"))?;
+    let mut found = buffers.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+    for parameter in layer.getattr(intern!(py, "_parameters"))?.call_method0(intern!(py, "items"))?.try_iter()? {
+        let (name, parameter): (String, Bound<'_, PyAny>) = parameter?.extract()?;
+        if name.starts_with('_') {
+            found.push(parameter);
+        }
+    }
+    Ok(found)
 }

@@ -81,7 +81,7 @@ pub(crate) struct Program {
     pub(crate) detached: Vec<usize>,
     /// Inputs that are given as Python numbers or numpy arrays.
     pub(crate) numbers: NumberInputs,
-    /// What the program changes before it may raise.
+    /// What the program changes besides its results.
     pub(crate) changes: Changes,
     /// The inputs and parameters that a backward pass reads.
     pub(crate) saved: Vec<SavedInput>,
@@ -211,10 +211,9 @@ impl Graph {
     ) -> PyResult<(Bound<'py, PyAny>, Option<Arc<PastRun>>)> {
         let py = parameters.py();
         let _running = Running::begin(py);
-        let before = match &program.changes {
-            changes if changes.are_none() => None,
-            changes => Some(Saved::of(&self.paddle, parameters, changes)?),
-        };
+        let changes = &program.changes;
+        let given = (&inputs.for_program, parameters);
+        let before = if changes.may_be_undone() { Some(Saved::of(&self.paddle, given, changes)?) } else { None };
         let run = || program.runner.run(&inputs.for_program, parameters, scope.tenancy.scopes.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor, which takes the collector that is set then.
@@ -224,6 +223,7 @@ impl Graph {
                 (Err(error), Some(before)) => return before.put_back(&self.paddle).and(Err(error)),
                 (results, _) => results?,
             };
+            changes.note_success();
             scope.counters.separate(&self.paddle, &results)?;
             Ok(results)
         };

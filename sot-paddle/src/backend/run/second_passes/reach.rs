@@ -80,7 +80,7 @@ pub(crate) enum ProgramInput {
 
 impl ProgramInput {
     /// Returns the tensor that a run was given for it.
-    pub(super) fn of<'py>(
+    pub(crate) fn of<'py>(
         self,
         inputs: &Bound<'py, PyTuple>,
         parameters: &Bound<'py, PyTuple>,
