@@ -185,6 +185,30 @@ def test_undoing_a_write_does_not_count_as_one(least, monkeypatch):
     assert sot.stats().graphs
 
 
+def test_a_refused_statement_leaves_nothing_in_the_program(monkeypatch):
+    """Of `stack` the list of its operands was left there, and became the result of a program without results."""
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
+
+    def stacked(x):
+        try:
+            return paddle.stack([x, x[0]])
+        except ValueError:
+            return x[:1]
+
+    def joined(x):
+        try:
+            return paddle.concat([x, x[0]])
+        except ValueError:
+            return x.T
+
+    for fn in (stacked, joined):
+        for rows in (3, 3, 2):
+            x = paddle.ones([rows, 4])
+            assert sot.symbolic_translate(fn)(x).tolist() == fn(x).tolist()
+    stats = sot.stats()
+    assert stats.graphs and not stats.graph_errors and not stats.fallbacks
+
+
 def test_nothing_is_left_open_when_graphs_raise_where_programs_do_not(monkeypatch):
     """The program succeeds in its second run, so the translations are dropped after two such calls."""
     monkeypatch.setenv("SOT_ALLOW_DYNAMIC_SHAPE", "1")

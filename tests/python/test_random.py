@@ -152,3 +152,20 @@ def test_nothing_changes_twice_where_an_operation_raises_for_some_numbers(name, 
         errors += sum(raised for _, raised, _ in outcomes[0])
     stats = sot.stats()
     assert stats.graphs >= 1 and (stats.graph_errors == errors or stats.breaks)
+
+
+def test_a_refused_statement_draws_once(way):
+    """Its first operations were appended to the program before the last one was refused."""
+
+    def f(x, key, value):
+        y = x * 2
+        try:
+            y = y + F.scaled_dot_product_attention(key, key, value, dropout_p=0.5).sum()
+        except (ValueError, RuntimeError):
+            y = y + 1
+        return [y]
+
+    given = paddle.ones([2]), paddle.ones([1, 4, 1, 8]), paddle.ones([1, 3, 1, 8])
+    assert seen(sot.symbolic_translate(f), *given) == seen(f, *given)
+    stats = sot.stats()
+    assert stats.graphs and not stats.fallbacks and (stats.breaks or stats.graph_errors)

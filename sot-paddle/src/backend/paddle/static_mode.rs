@@ -48,10 +48,15 @@ impl BuildTarget {
         }
     }
 
+    /// Returns the program's outermost block.
+    pub(crate) fn block<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.block.bind(py)
+    }
+
     /// Returns the number of operations in the outermost block of the program. Operations in nested blocks do not
     /// count.
     pub(crate) fn operations(&self, py: Python<'_>) -> PyResult<usize> {
-        self.block.bind(py).len()
+        self.block(py).len()
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod node;
 mod plan;
+mod refused;
 mod statements;
 
 use std::sync::Arc;
@@ -41,6 +42,8 @@ use crate::backend::paddle::Paddle;
 use crate::backend::run;
 use crate::backend::run::second_passes;
 
+use refused::{ProgramEnd, RefusedOperations};
+
 /// Builds one program.
 pub(crate) struct PaddleBuilder {
     paddle: Arc<Paddle>,
@@ -68,6 +71,7 @@ pub(crate) struct PaddleBuilder {
     known_sizes: KnownSizes,
     arrays: ArrayValues,
     distributed: DistributedValues,
+    refused: RefusedOperations,
     /// The copy that runs instead of the method whose statement is being built: see [`ProgramSubstitute`].
     copy: Option<Py<PyAny>>,
 }
@@ -98,6 +102,7 @@ impl PaddleBuilder {
             known_sizes: KnownSizes::default(),
             arrays: ArrayValues::default(),
             distributed: DistributedValues::default(),
+            refused: RefusedOperations::default(),
             paddle,
         })
     }
@@ -243,7 +248,14 @@ impl GraphBuilder for PaddleBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.with_own_code(callee, |builder| builder.append_call(kind, callee, args, kwargs))
+        let py = callee.py();
+        let end = ProgramEnd::of(&self.target, py)?;
+        let made = self.with_own_code(callee, |builder| builder.append_call(kind, callee, args, kwargs));
+        // The result of a write is the present value of its operand, so operations in place stay.
+        if made.is_err() && kind != CallKind::InPlace {
+            self.refused.note(&self.target, &end, py)?;
+        }
+        made
     }
 
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {

@@ -17,8 +17,7 @@ const NO_WRITES: [&str; 5] =
 /// Number of objects in the arguments of a function that are looked into; a list may hold itself.
 const MOST_CONTENTS: usize = 10_000;
 
-/// Calls the function, and refuses it if it writes in place. Of a function that is refused, or raises, no operation
-/// stays in the program, where operations in place would run.
+/// Calls the function, and refuses it if it writes in place.
 pub(super) fn call<'py>(
     target: &BuildTarget,
     callee: &Bound<'py, PyAny>,
@@ -33,21 +32,14 @@ pub(super) fn call<'py>(
     let said = building.end();
     let now = contents(args, kwargs);
     let appended = Twin::operations(py, target)?.split_off(before);
-    let result = match (said, result) {
+    match (said, result) {
         (Some(function), _) => Err(refused(&function)),
         (None, Ok(_)) if given.len() != now.len() || given.iter().zip(&now).any(|(one, other)| !one.is(other)) => {
             Err(PyNotImplementedError::new_err("it writes to a list or dict that it is given"))
         }
         (None, Ok(result)) => refuse_writes(&appended).map(|()| result),
         (None, raised) => raised,
-    };
-    if result.is_err() {
-        let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
-        for operation in appended.iter().rev() {
-            block.call_method1(intern!(py, "remove_op"), (operation,))?;
-        }
     }
-    result
 }
 
 /// Returns the arguments, and what lists and dicts among them hold.

@@ -28,6 +28,7 @@ impl PaddleBuilder {
     ) -> PyResult<(PlannedProgram, Bound<'py, PyList>)> {
         let parameters = self.take_parameters(py)?;
         refuse_shared_names(&parameters.tensors)?;
+        self.remove_refused(py, outputs)?;
         let mut known = known_values(&self.paddle, py, inputs, &parameters.values)?;
         let results = PyList::empty(py);
         let each = self.plan_writes(&mut known, &results)?;
@@ -66,6 +67,14 @@ impl PaddleBuilder {
         Ok((planned, parameters.tensors))
     }
 
+    /// Removes the operations of refused statements.
+    fn remove_refused(&mut self, py: Python<'_>, outputs: &[Py<PyAny>]) -> PyResult<()> {
+        let written = self.writes.iter().map(|(_, value)| value);
+        let used = outputs.iter().chain(written).map(|value| identity(&self.paddle, value.bind(py)));
+        let used = used.collect::<PyResult<_>>()?;
+        self.refused.remove(&self.paddle, &self.target, &used, py)
+    }
+
     /// Adds the values that inputs get by writes to the program's results. Each of them leaves the graph as the input
     /// that has this value at the end.
     fn plan_writes(&self, known: &mut KnownValues, results: &Bound<'_, PyList>) -> PyResult<Vec<Write>> {
@@ -94,7 +103,8 @@ impl PaddleBuilder {
         Ok(writes)
     }
 
-    /// Returns the last computed value, for a graph that runs only for its effects: a program must have an output.
+    /// Returns the last computed value, for a graph that runs only for its effects: a program must have an output. A
+    /// list of tensors cannot be one.
     fn last_result<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let block = self.target.main.bind(py).call_method0("global_block")?;
         let operations: Vec<Bound<'py, PyAny>> = block.getattr("ops")?.extract()?;
@@ -103,8 +113,13 @@ impl PaddleBuilder {
             if matches!(name.as_str(), "pd_op.data" | "builtin.parameter") {
                 continue;
             }
-            if let Some(result) = operation.call_method0("results")?.try_iter()?.next() {
-                return result.map(Some);
+            for result in operation.call_method0("results")?.try_iter()? {
+                let result = result?;
+                if result.call_method0("initialized")?.is_truthy()?
+                    && result.call_method0("is_dense_tensor_type")?.is_truthy()?
+                {
+                    return Ok(Some(result));
+                }
             }
         }
         Ok(None)

@@ -168,17 +168,7 @@ impl PaddleBuilder {
             twin.compare_objects(&here.result, &result)?;
             Ok(result)
         };
-        let result = match made.and_then(agrees) {
-            Ok(result) => result,
-            Err(refusal) => {
-                // What is left in the program would run, and may raise. The result of a write is the present value of
-                // its operand, so such operations stay.
-                if kind != CallKind::InPlace {
-                    remove(target, &there)?;
-                }
-                return Err(refusal);
-            }
-        };
+        let result = made.and_then(agrees)?;
         self.find_shape(twin, kind, callee, (args, kwargs), &result)?;
         twin.note(TwinStatement {
             kind,
@@ -409,16 +399,6 @@ fn refuse_missing_results(paddle: &Paddle, result: &Bound<'_, PyAny>) -> PyResul
         if !value.call_method0(intern!(value.py(), "initialized"))?.is_truthy()? {
             return Err(PyNotImplementedError::new_err("one of its results is a tensor that is not initialized"));
         }
-    }
-    Ok(())
-}
-
-/// Removes the last operations of a program.
-fn remove(target: &BuildTarget, operations: &[Bound<'_, PyAny>]) -> PyResult<()> {
-    for operation in operations.iter().rev() {
-        let py = operation.py();
-        let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
-        block.call_method1(intern!(py, "remove_op"), (operation,))?;
     }
     Ok(())
 }
