@@ -1,5 +1,6 @@
 """Random numbers: each operation draws its own, and the generator is left as eager mode leaves it."""
 
+import numpy as np
 import paddle
 import pytest
 from paddle.nn import functional as F
@@ -169,3 +170,27 @@ def test_a_refused_statement_draws_once(way):
     assert seen(sot.symbolic_translate(f), *given) == seen(f, *given)
     stats = sot.stats()
     assert stats.graphs and not stats.fallbacks and (stats.breaks or stats.graph_errors)
+
+
+FLOAT_COUNTS = {
+    "categorical": lambda x, n: paddle.distribution.Categorical(logits=x).sample(),
+    "concat": lambda x, n: paddle.concat([x, x], n),
+    "cumsum": lambda x, n: paddle.cumsum(x, axis=n),
+    "gather": lambda x, n: paddle.gather(x, paddle.to_tensor([0, 1]), axis=n),
+    "multinomial": lambda x, n: x.multinomial(n),
+    "one_hot": lambda x, n: F.one_hot(paddle.zeros([2], "int64"), n),
+    "topk": lambda x, n: paddle.topk(x, k=n)[0],
+}
+
+
+@pytest.mark.parametrize("call", FLOAT_COUNTS.values(), ids=FLOAT_COUNTS)
+def test_axes_and_counts_may_be_floating_point_numbers(call, way):
+    for number in (np.float64(1), 1.0):
+
+        def f(x):
+            return [call(x, number)]
+
+        x = paddle.to_tensor([[0.1, 0.9, 0.3], [0.4, 0.2, 0.7]])
+        assert seen(sot.symbolic_translate(f), x) == seen(f, x)
+    stats = sot.stats()
+    assert stats.graphs and not stats.breaks and not stats.fallbacks

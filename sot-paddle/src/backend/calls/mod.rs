@@ -5,6 +5,7 @@ pub(crate) mod api;
 pub(crate) mod argument_types;
 pub(crate) mod attributes;
 pub(crate) mod empty_tensors;
+pub(crate) mod float_counts;
 pub(crate) mod foundation;
 pub(crate) mod given_back;
 pub(crate) mod hints;

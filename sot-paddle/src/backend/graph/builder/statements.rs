@@ -12,6 +12,7 @@ use sot_core::registered;
 
 use crate::backend::calls::argument_types;
 use crate::backend::calls::empty_tensors;
+use crate::backend::calls::float_counts;
 use crate::backend::calls::given_back;
 use crate::backend::calls::ignored_arguments;
 use crate::backend::calls::index_masks;
@@ -66,6 +67,8 @@ impl PaddleBuilder {
         self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());
+        let replaced = float_counts::replaced(callee, args, kwargs)?;
+        let (args, kwargs) = replaced.as_ref().map_or((args, kwargs), |(args, kwargs)| (args, kwargs.as_ref()));
         let operands = data::operands(&paddle, &target, (kind, callee), args)?;
         let args = operands.as_ref().unwrap_or(args);
         let filled = scalar::filled_with_text(kind, callee, args, kwargs)?;
