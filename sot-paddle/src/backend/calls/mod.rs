@@ -11,6 +11,7 @@ pub(crate) mod given_back;
 pub(crate) mod hints;
 pub(crate) mod ignored_arguments;
 pub(crate) mod index_masks;
+pub(crate) mod items;
 pub(crate) mod kept_operands;
 pub(crate) mod layer;
 pub(crate) mod layout;

@@ -16,6 +16,7 @@ use crate::backend::calls::float_counts;
 use crate::backend::calls::given_back;
 use crate::backend::calls::ignored_arguments;
 use crate::backend::calls::index_masks;
+use crate::backend::calls::items;
 use crate::backend::calls::kept_operands;
 use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
 use crate::backend::graph::data;
@@ -96,6 +97,9 @@ impl PaddleBuilder {
             self.own_gradients.note(&self.paddle, callee, args, &result)?;
         }
         self.checked.check(&self.paddle, &target, &given, &result)?;
+        if items::are_at_positions(&paddle, (kind, callee), args)? {
+            paddle.static_mode.within(callee.py(), &target, || items::append_check(&paddle, &result))?;
+        }
         self.corrected_flags.correct(&self.paddle, &result)?;
         self.views.note(&self.paddle, (kind, callee), args, kwargs, &result)?;
         self.distributed.note_statement(&self.paddle, args, kwargs, &result)?;
@@ -372,13 +376,12 @@ impl PaddleBuilder {
             return Err(stand_in::refused("a tensor that may lie in the memory of another"));
         }
         let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
-            let result = match &self.copy {
-                Some(code) => {
-                    let given = std::iter::once(receiver.clone()).chain(arguments.positional.iter());
-                    let given = PyTuple::new(method.py(), given.collect::<Vec<_>>())?;
-                    code.bind(method.py()).call(given, arguments.keywords.as_ref())?
+            let result = match items::in_two_steps(&self.paddle, method, arguments)? {
+                Some([slices, items]) => {
+                    let part = self.call_own(method, receiver, &slices)?;
+                    self.call_own(method, &part, &items)?
                 }
-                None => receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref())?,
+                None => self.call_own(method, receiver, arguments)?,
             };
             if !result.is(receiver) || method != "__getitem__" {
                 return Ok(result);
@@ -393,6 +396,19 @@ impl PaddleBuilder {
             self.views.note_step(&self.paddle, receiver, &value, again)?;
         }
         Ok(value)
+    }
+
+    /// Calls a method, or the copy of it that runs in its place.
+    fn call_own<'py>(
+        &self,
+        method: &Bound<'py, PyString>,
+        receiver: &Bound<'py, PyAny>,
+        arguments: &MethodArguments<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let keywords = arguments.keywords.as_ref();
+        let Some(code) = &self.copy else { return receiver.getattr(method)?.call(&arguments.positional, keywords) };
+        let given = std::iter::once(receiver.clone()).chain(arguments.positional.iter());
+        code.bind(method.py()).call(PyTuple::new(method.py(), given.collect::<Vec<_>>())?, keywords)
     }
 }
 

@@ -1,0 +1,112 @@
+//! Items at a position that only a run knows: an open number, or a tensor without dimensions. Behind the end, eager
+//! mode raises `IndexError`, but the operation of a program gives a tensor without memory, of the shape that the item
+//! should have. Some operations, such as a reshape, take such a tensor for one of any numbers.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyEllipsis, PyInt, PySlice, PyString, PyTuple};
+use sot_core::backend::{CallKind, TensorMeta};
+use sot_core::cpython;
+
+use crate::backend::calls::stand_in::MethodArguments;
+use crate::backend::paddle::meta;
+use crate::backend::paddle::Paddle;
+
+/// True if a call is an index with an integer of the graph.
+pub(crate) fn are_at_positions(
+    paddle: &Paddle,
+    (kind, callee): (CallKind, &Bound<'_, PyAny>),
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<bool> {
+    if kind != CallKind::Method || !callee.cast::<PyString>().is_ok_and(|name| name == "__getitem__") {
+        return Ok(false);
+    }
+    let Ok(index) = args.get_item(1) else { return Ok(false) };
+    for part in parts(&index) {
+        if is_position(paddle, &part)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Appends an operation that raises if an item is one from behind the end. Its own result is not used. To be called in
+/// static mode.
+pub(crate) fn append_check(paddle: &Paddle, item: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Up to this many numbers, a copy takes less time than the three operations that read one number.
+    const COPIED: i64 = 4096;
+    let py = item.py();
+    let Some(TensorMeta { shape, .. }) = meta::of_value(paddle, item)? else { return Ok(()) };
+    let functions = cpython::import(py, "paddle")?.getattr("_C_ops")?;
+    let numbers = shape.iter().try_fold(1_i64, |numbers, size| numbers.checked_mul((*size)?));
+    let read = if numbers.is_some_and(|numbers| numbers <= COPIED) {
+        functions.call_method1("assign", (item,))?
+    } else {
+        let rank = shape.len();
+        let (axes, starts, ends) = ((0..rank).collect::<Vec<_>>(), vec![0; rank], vec![1; rank]);
+        functions.call_method1("slice", (item, axes, starts, &ends, &ends, Vec::<i64>::new()))?
+    };
+    read.setattr(intern!(py, "stop_gradient"), true)
+}
+
+/// Returns the arguments of two calls that together do the same as the call of a method, if it is an index with a step
+/// and an integer of the graph: first come the slices, then the items. One operation for both does not know that
+/// position -1 is the last, and the check does not notice that its result has other dimensions.
+pub(crate) fn in_two_steps<'py>(
+    paddle: &Paddle,
+    method: &Bound<'py, PyString>,
+    arguments: &MethodArguments<'py>,
+) -> PyResult<Option<[MethodArguments<'py>; 2]>> {
+    if method != "__getitem__" {
+        return Ok(None);
+    }
+    let (py, index) = (method.py(), arguments.positional.get_item(0));
+    let Ok(index) = index.and_then(|index| Ok(index.cast_into::<PyTuple>()?)) else { return Ok(None) };
+    let (mut steps, mut positions) = (false, false);
+    for part in &index {
+        steps |= has_step(&part)?;
+        positions |= is_position(paddle, &part)?;
+    }
+    if !steps || !positions {
+        return Ok(None);
+    }
+    let none = py.None().into_bound(py);
+    let whole = cpython::new_slice(py, [&none, &none, &none])?;
+    let (mut slices, mut items) = (Vec::new(), Vec::new());
+    for part in &index {
+        let is_slice = part.is_instance_of::<PySlice>();
+        let is_item = part.is_exact_instance_of::<PyInt>() || is_position(paddle, &part)?;
+        if !is_slice && !is_item && !part.is_none() && !part.is_instance_of::<PyEllipsis>() {
+            let text = "an index with a step, an integer of the graph and a list or tensor is done in eager mode only";
+            return Err(PyNotImplementedError::new_err(text));
+        }
+        if !part.is_none() {
+            slices.push(if is_item { whole.clone() } else { part.clone() });
+        }
+        items.push(if is_slice { whole.clone() } else { part });
+    }
+    let step = |index: Vec<Bound<'py, PyAny>>| {
+        let positional = PyTuple::new(py, [PyTuple::new(py, index)?])?;
+        PyResult::Ok(MethodArguments { positional, keywords: None })
+    };
+    Ok(Some([step(slices)?, step(items)?]))
+}
+
+/// The parts of an index.
+pub(crate) fn parts<'py>(index: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    match index.cast::<PyTuple>() {
+        Ok(parts) => parts.iter().collect(),
+        Err(_) => vec![index.clone()],
+    }
+}
+
+/// True if a part of an index is an integer of the graph.
+fn is_position(paddle: &Paddle, part: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(meta::of_value(paddle, part)?.is_some_and(|meta| meta.shape.is_empty() && meta.dtype.contains("int")))
+}
+
+/// True if a part of an index is a slice with a step.
+fn has_step(part: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(part.is_instance_of::<PySlice>() && !part.getattr(intern!(part.py(), "step"))?.is_none())
+}
