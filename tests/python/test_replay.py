@@ -91,8 +91,26 @@ def handed_on_in_python(x):
     return paddle.exp(paddle.exp(x)).sum()
 
 
+def with_items(x):
+    i = x[0, 0].astype("int64")
+    return x[i, 0] + x[i, 1] + x[0, i] + x[1, i]
+
+
+def with_known_items(x):
+    return x[0, 0] + x[0, 1] + x[0, 0] + x[1, 0]
+
+
 @pytest.mark.parametrize(
-    "fn, replayed", [(one_result, 0), (two_results, 1), (two_results_of_five, 0), (in_python, 0), (handed_on_in_python, 1)]
+    "fn, replayed",
+    [
+        (one_result, 0),
+        (two_results, 1),
+        (two_results_of_five, 0),
+        (in_python, 0),
+        (handed_on_in_python, 1),
+        (with_items, 1),
+        (with_known_items, 0),
+    ],
 )
 def test_the_default_depends_on_results_and_functions(monkeypatch, fn, replayed):
     monkeypatch.delenv("MIN_GRAPH_SIZE", raising=False)

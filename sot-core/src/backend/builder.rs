@@ -95,9 +95,10 @@ pub trait GraphBuilder {
     fn must_be_called(&self) -> bool {
         false
     }
-    /// Cost of calling a statement on eager tensors, in calls of a function implemented in C.
-    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let _ = (kind, callee);
+    /// How much longer a statement takes on eager tensors than in a program, in calls of a function implemented in C.
+    /// Negative if it takes longer in a program.
+    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<isize> {
+        let _ = (kind, callee, args);
         Ok(1)
     }
     /// True if a statement that is called on eager tensors may raise although the same call of the same element types

@@ -47,8 +47,8 @@ impl Recording {
             return None;
         }
         let calls: Vec<Call> = std::mem::take(&mut self.calls).into_iter().collect::<Option<_>>()?;
-        let weight = calls.iter().map(|call| call.weight).sum();
-        Some((calls, weight))
+        let weight: isize = calls.iter().map(|call| call.weight).sum();
+        Some((calls, usize::try_from(weight).unwrap_or(0)))
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Call {
     pub(super) writes: CallWrites,
     /// True if the call may raise although it did not in an earlier run ([`GraphBuilder::may_raise`]).
     pub(super) may_raise: bool,
-    pub(super) weight: usize,
+    pub(super) weight: isize,
 }
 
 /// What a call with later calls writes to. It is saved before the call.
@@ -118,7 +118,7 @@ impl Call {
         (args, kwargs): (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
         result: &Bound<'_, PyAny>,
     ) -> PyResult<Option<Call>> {
-        let weight = builder.weight(kind, callee)?;
+        let weight = builder.weight(kind, callee, args)?;
         let may_raise = builder.may_raise(kind, callee, (args, kwargs))?;
         let callee = match kind {
             CallKind::Api => ReplayedCallee::Function(callee.clone().unbind()),

@@ -314,8 +314,8 @@ impl GraphBuilder for PaddleBuilder {
         self.distributed.is_any()
     }
 
-    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
-        weight::weight(&self.paddle, kind, callee)
+    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<isize> {
+        weight::weight(&self.paddle, (kind, callee), args)
     }
 
     fn may_raise(
