@@ -207,3 +207,23 @@ def test_a_filled_cache_is_part_of_the_graph():
         assert_same(fast(paddle.ones([2, 2])), masked(paddle.ones([2, 2])))
     counted = sot.stats()
     assert counted.graphs == of_the_cached_function + 1 and not counted.breaks and not counted.fallbacks
+
+
+def test_hooks_on_parameters_run_from_the_last_layer_to_the_first():
+    nn, order = paddle.nn, []
+    middle = nn.Linear(4, 4)
+    model = nn.Sequential(nn.Linear(2, 4), nn.LayerNorm(4), middle, nn.Tanh(), middle, nn.Linear(4, 1))
+
+    def loss(x):
+        return model(x).sum()
+
+    for name, parameter in model.named_parameters():
+        parameter.register_hook(lambda gradient, name=name: order.append(name))
+    orders = []
+    for run in (loss, sot.symbolic_translate(loss)):
+        order.clear()
+        run(paddle.ones([3, 2])).backward()
+        orders.append(list(order))
+    assert orders[0] == orders[1] and len(orders[0]) == 8
+    stats = sot.stats()
+    assert (stats.graphs, stats.breaks, stats.fallbacks) == (1, {}, {})

@@ -89,7 +89,7 @@ fn max_uncut_setting() -> Option<usize> {
 }
 
 /// The identity of a value.
-pub(super) fn id(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+pub(crate) fn id(value: &Bound<'_, PyAny>) -> PyResult<u64> {
     value.call_method0("hash")?.extract()
 }
 

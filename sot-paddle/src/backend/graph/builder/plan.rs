@@ -1,20 +1,23 @@
 //! Decides which results a finished program has, and where its outputs are found.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use sot_core::cpython::WeakRef;
 
 use crate::backend::graph::outputs::{known_values, plan_outputs, KnownValues, Origin};
+use crate::backend::graph::pieces;
 use crate::backend::graph::planned::PlannedProgram;
 use crate::backend::memory::write_back::{GraphWrites, Write};
 use crate::backend::numbers::number_inputs::GivenAs;
 use crate::backend::run::second_passes::GradientFlow;
 use crate::backend::run::Statements;
 
-use super::{identity, PaddleBuilder};
+use super::{identity, PaddleBuilder, Parameters};
 
 impl PaddleBuilder {
     /// Decides the program's results and where outputs are found. The second value keeps the program's parameters
@@ -26,7 +29,7 @@ impl PaddleBuilder {
         outputs: &[Py<PyAny>],
         calls: Option<&Py<PyAny>>,
     ) -> PyResult<(PlannedProgram, Bound<'py, PyList>)> {
-        let parameters = self.take_parameters(py)?;
+        let parameters = self.take_parameters(py)?.in_order_of_use(self.target.main.bind(py))?;
         refuse_shared_names(&parameters.tensors)?;
         self.remove_refused(py, outputs)?;
         let mut known = known_values(&self.paddle, py, inputs, &parameters.values)?;
@@ -123,6 +126,30 @@ impl PaddleBuilder {
             }
         }
         Ok(None)
+    }
+}
+
+impl<'py> Parameters<'py> {
+    /// Sorts the parameters by their first use. The node of a program hands the gradients over from the last parameter
+    /// to the first, which is then the order in which the nodes of a chain of operations do it in eager mode, and in
+    /// which hooks on parameters run.
+    fn in_order_of_use(self, program: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let py = program.py();
+        let mut places = HashMap::new();
+        let block = program.call_method0(intern!(py, "global_block"))?;
+        for operation in block.getattr(intern!(py, "ops"))?.try_iter()? {
+            for source in operation?.call_method0(intern!(py, "operands_source"))?.try_iter()? {
+                let next = places.len();
+                places.entry(pieces::id(&source?)?).or_insert(next);
+            }
+        }
+        let mut sorted = Vec::with_capacity(self.tensors.len());
+        for (tensor, value) in self.tensors.iter().zip(&self.values) {
+            sorted.push((places.get(&pieces::id(&value)?).copied(), tensor, value));
+        }
+        sorted.sort_by_key(|(place, ..)| *place);
+        let (tensors, values): (Vec<_>, Vec<_>) = sorted.into_iter().map(|(_, tensor, value)| (tensor, value)).unzip();
+        Ok(Parameters { tensors: PyList::new(py, tensors)?, values: PyList::new(py, values)? })
     }
 }
 
