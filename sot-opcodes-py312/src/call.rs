@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{names, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Movement, Native, Next};
 use sot_core::variable::VarId;
@@ -52,7 +52,7 @@ pub(crate) fn push_before_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_cal
 }
 
 fn keyword_names(cx: &mut OpcodeExecutor<'_>, index: u32) -> Flow<()> {
-    let names = cx.load_const(index)?;
+    let names = names::load_const(cx, index)?;
     let names = names_in(cx, names)?;
     cx.stack.frame_mut().keyword_names = Some(names);
     Ok(())

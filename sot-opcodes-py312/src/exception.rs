@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{unwinding, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{AtBreak, Movement, Quiet};
 use sot_core::variable::VarId;
@@ -21,7 +21,7 @@ opcode! {
 opcode! {
     CHECK_EXC_MATCH [3.11..3.14] (exception, pattern -- same, matches)
         .quiet(Quiet::Always)
-        => |cx, _| cx.exception_matches(exception, pattern).map(|matches| [exception, cx.trace.boolean(matches)])
+        => |cx, _| unwinding::exception_matches(cx, exception, pattern).map(|matches| [exception, cx.trace.boolean(matches)])
 }
 opcode! {
     RERAISE [3.11..3.14] (exception -- )
@@ -39,7 +39,7 @@ opcode! { PREP_RERAISE_STAR [3.11..3.12] (original, raised -- exception)
 
 /// Notes that the exception is handled. Returns the exception handled before, or None.
 fn handle(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> VarId {
-    match cx.begin_handling(exception) {
+    match unwinding::begin_handling(cx, exception) {
         Some(previous) => previous,
         None => cx.trace.none(),
     }

@@ -3,12 +3,12 @@
 
 use sot_core::bytecode::{Label, Opcodes};
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{names, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand, Quiet};
 use sot_opcodes_py38::function::make_function;
 
-opcode! { RETURN_CONST [3.12..3.14] (..) .quiet(Quiet::Always) => |cx, op| cx.load_const(op.arg).map(Next::Return) }
+opcode! { RETURN_CONST [3.12..3.14] (..) .quiet(Quiet::Always) => |cx, op| names::load_const(cx, op.arg).map(Next::Return) }
 opcode! {
     MAKE_FUNCTION [3.11..3.13] (..) => |cx, op| { let code = cx.stack.pop()?; make_function(cx, code, None, op.arg) }
 }

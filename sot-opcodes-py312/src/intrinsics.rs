@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, OpcodeExecutor, Trace, UnaryOp};
+use sot_core::executor::{unwinding, CallArgs, OpcodeExecutor, Trace, UnaryOp};
 use sot_core::opcode;
 use sot_core::opcode::Quiet;
 use sot_core::variable::VarId;
@@ -96,7 +96,7 @@ fn stop_iteration_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<V
     if !class.cast::<PyType>().is_ok_and(|class| class.mro().iter().any(|base| base.is(&stop))) {
         return Ok(exception);
     }
-    match cx.raise_because_of(PyRuntimeError::new_err("generator raised StopIteration"), exception) {
+    match unwinding::raise_because_of(cx, PyRuntimeError::new_err("generator raised StopIteration"), exception) {
         Unwind::Raise(error) => Ok(error),
         other => Err(other),
     }

@@ -16,7 +16,7 @@ use sot_core::backend::{
     Backend, CallPolicy, GivenArguments, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
 };
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{CodeUnit, Exit, Frame, Handover, History, OpcodeExecutor};
+use sot_core::executor::{names, CodeUnit, Exit, Frame, Handover, History, OpcodeExecutor};
 use sot_core::runtime::Runtime;
 use sot_core::variable::VarId;
 use sot_core::version::PyVersion;
@@ -118,7 +118,7 @@ fn simulate<'py>(
 
 fn run<'py>(cx: &mut OpcodeExecutor<'py>, globals: &Bound<'py, PyDict>, function: &Bound<'py, PyAny>) -> Flow<VarId> {
     let unit = CodeUnit::new(&function.getattr("__code__")?).unwrap();
-    let globals = cx.globals_of(globals, None)?;
+    let globals = names::globals_of(cx, globals, None)?;
     let mut frame = Frame::new(unit, globals);
     cx.trace.make_cells(&mut frame, &[]);
     match cx.run_frame(frame)?.0 {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyNameError;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::executor::{names, Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
 use sot_variables::containers::dict::DictVariable;
@@ -33,7 +33,7 @@ opcode! { LOAD_CLASSDEREF [3.11..3.12] ( -- value) => |cx, op| {
 } }
 
 fn build_class(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
-    match cx.find_builtin(&Rc::from("__build_class__"))? {
+    match names::find_builtin(cx, &Rc::from("__build_class__"))? {
         Some(function) => Ok(function),
         None => Err(cx.raise(PyNameError::new_err("__build_class__ not found"))),
     }
@@ -65,7 +65,7 @@ fn load_name(cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<VarId> {
 pub fn load_global_from(cx: &mut OpcodeExecutor<'_>, names: VarId, name: &Name) -> Flow<VarId> {
     match find(cx, names, name)? {
         Some(value) => Ok(value),
-        None => cx.load_global(name),
+        None => names::load_global(cx, name),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sot_core::bytecode::Opcodes;
 use sot_core::error::Flow;
-use sot_core::executor::{CompareOp, OpcodeExecutor, Trace};
+use sot_core::executor::{unwinding, CompareOp, OpcodeExecutor, Trace};
 use sot_core::opcode;
 use sot_core::opcode::{Operand, Quiet};
 use sot_core::resume::{Finish, SpecialResult, SpecialResultUse};
@@ -53,7 +53,7 @@ fn compare_or_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: V
         "is" => cx.is_op(lhs, rhs, false),
         "is not" => cx.is_op(lhs, rhs, true),
         "exception match" => {
-            let matches = cx.exception_class_matches(lhs, rhs)?;
+            let matches = unwinding::exception_class_matches(cx, lhs, rhs)?;
             Ok(cx.trace.boolean(matches))
         }
         _ => compare(cx, op, lhs, rhs),

@@ -69,7 +69,7 @@ pub fn ask_exit(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) -> F
 
 fn push_exit_result(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) -> Flow<Next> {
     let class = object_model::type_variable(cx, exception)?;
-    let traceback = cx.traceback(exception);
+    let traceback = cx.trace.traceback(exception);
     let result = cx.call(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
     cx.stack.push(result);
     Ok(Next::Continue)

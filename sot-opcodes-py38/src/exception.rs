@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyAssertionError;
 use sot_core::error::Flow;
-use sot_core::executor::{BookkeepingVariable, OpcodeExecutor, Trace};
+use sot_core::executor::{traceback, unwinding, BookkeepingVariable, OpcodeExecutor, Trace};
 use sot_core::opcode;
 use sot_core::opcode::{AtBreak, BranchTest, Movement, Next, Operand, Quiet};
 use sot_core::variable::VarId;
@@ -38,12 +38,12 @@ opcode! {
 opcode! {
     JUMP_IF_NOT_EXC_MATCH [3.9..3.11] (class, pattern -- )
         .branch(BranchTest::NoMatch).quiet(Quiet::Always)
-        => |cx, op| { let matches = cx.exception_class_matches(class, pattern)?; jump_when(op, !matches) }
+        => |cx, op| { let matches = unwinding::exception_class_matches(cx, class, pattern)?; jump_when(op, !matches) }
 }
 opcode! {
     RERAISE [3.9..3.11] (traceback, exception, _class -- )
         .at_break(AtBreak::RaiseAgain).quiet(Quiet::Always)
-        => |cx, _| Flow::<()>::Err(cx.raise_again(exception, traceback)?)
+        => |cx, _| Flow::<()>::Err(traceback::raise_again(cx, exception, traceback)?)
 }
 
 opcode! { BEGIN_FINALLY [3.8..3.9] (..) .moves(Movement::Counted { next: 1, jump: 1 }).quiet(Quiet::Always) => |cx, _| {
@@ -70,9 +70,9 @@ opcode! {
 
 fn raise(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<()> {
     Err(match *items {
-        [] => cx.reraise(),
-        [exception] => cx.raise_value(exception, None),
-        [exception, cause] => cx.raise_value(exception, Some(cause)),
+        [] => unwinding::reraise(cx),
+        [exception] => unwinding::raise_value(cx, exception, None),
+        [exception, cause] => unwinding::raise_value(cx, exception, Some(cause)),
         _ => bug("a raise of more than two items"),
     })
 }
@@ -118,7 +118,7 @@ fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
         FinallyEntry::Called(label) => Ok(Next::Jump(label)),
         FinallyEntry::Raised => {
             let [traceback, exception] = cx.stack.pop_array()?;
-            Err(cx.raise_again(exception, traceback)?)
+            Err(traceback::raise_again(cx, exception, traceback)?)
         }
     }
 }

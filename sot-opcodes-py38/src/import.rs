@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{Name, OpcodeExecutor, Trace};
+use sot_core::executor::{names, Name, OpcodeExecutor, Trace};
 use sot_core::opcode;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Form, VarId};
@@ -38,7 +38,7 @@ fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: Var
 
 /// Breaks the graph unless `__import__` is CPython's own: a program may replace it.
 fn require_own_import(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<()> {
-    if let Some(function) = cx.find_builtin(&Rc::from("__import__"))? {
+    if let Some(function) = names::find_builtin(cx, &Rc::from("__import__"))? {
         let object = cx.see(function)?.object().map(|object| object.clone_ref(cx.py));
         if let Some(object) = object.filter(|object| is_own_import(object.bind(cx.py))) {
             guard_identity(cx, function, &object);

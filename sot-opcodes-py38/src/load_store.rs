@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyNameError, PyUnboundLocalError};
 use pyo3::types::PyCode;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{names, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Access, Quiet};
 use sot_core::translate;
@@ -12,9 +12,9 @@ use sot_variables::functions::cell::{self, CellVariable};
 
 use crate::bug;
 
-opcode! { LOAD_CONST [3.8..3.14] ( -- value) .quiet(Quiet::Always) => |cx, op| cx.load_const(op.arg) }
+opcode! { LOAD_CONST [3.8..3.14] ( -- value) .quiet(Quiet::Always) => |cx, op| names::load_const(cx, op.arg) }
 
-opcode! { LOAD_FAST [3.8..3.11] ( -- value) .quiet(Quiet::Always) => |cx, op| cx.load_fast(op.arg) }
+opcode! { LOAD_FAST [3.8..3.11] ( -- value) .quiet(Quiet::Always) => |cx, op| names::load_fast(cx, op.arg) }
 opcode! {
     STORE_FAST [3.8..3.11] (value -- )
         .local(Access::Store).quiet(Quiet::Always)
@@ -39,19 +39,19 @@ opcode! { DELETE_DEREF [3.8..3.11] ( -- ) => |cx, op| delete_deref(cx, op.arg, u
 pub type UnboundCell = fn(&mut OpcodeExecutor<'_>, index: usize) -> Unwind;
 
 fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
-    cx.load_fast(slot)?;
+    names::load_fast(cx, slot)?;
     cx.stack.set_local(slot, None)
 }
 
 /// Loads the global or builtin that `co_names[index]` names.
 pub fn load_global(cx: &mut OpcodeExecutor<'_>, index: u32) -> Flow<VarId> {
     let name = cx.stack.name(index)?;
-    cx.load_global(&name)
+    names::load_global(cx, &name)
 }
 
 fn store_global(cx: &mut OpcodeExecutor<'_>, index: u32, value: Option<VarId>) -> Flow<()> {
     let name = cx.stack.name(index)?;
-    cx.set_global(&name, value)
+    names::set_global(cx, &name, value)
 }
 
 /// Loads the contents of the operand's cell.

@@ -34,7 +34,7 @@ impl GlobalsVariable {
     /// Returns the value of a key, or `None` if the key is missing.
     pub fn find(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<Option<VarId>> {
         let name = name_of(cx, key)?;
-        cx.find_global_in(&self.globals, &name)
+        cx.trace.find_global_in(&self.globals, &name)
     }
 
     /// Calls a method of the dict. Methods that look at all entries break the graph.

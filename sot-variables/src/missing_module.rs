@@ -77,7 +77,7 @@ sot_core::builtin! { FIND_AND_LOAD = "importlib._bootstrap:_find_and_load" => |c
     let name = cx.known_str(name)?.ok_or_else(|| refuse("a module of an unknown name"))?;
     let outcome = by_name(cx, &name);
     // CPython's traceback has frames of `importlib` here, which the simulation does not have.
-    cx.without_frames(outcome)
+    cx.trace.without_frames(outcome)
 } }
 
 sot_core::builtin! { IMPORT = "__import__" => |cx, args| {

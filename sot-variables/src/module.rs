@@ -103,7 +103,7 @@ impl Variable for ModuleVariable {
             return Ok(written);
         }
         if let Some(dict) = &dict {
-            cx.refuse_written_names(dict)?;
+            cx.trace.refuse_written_names(dict)?;
         }
         if let Some(value) = dict.as_ref().and_then(|dict| dict.get_item(&**name).ok().flatten()) {
             let tracker = cx.trace.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });

@@ -75,7 +75,7 @@ fn exit_with_exception(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint) -> Flow<(Va
     };
     let (exit, exception) = (stack[exit], stack[exception]);
     let class = object_model::type_variable(cx, exception)?;
-    Ok((exit, [class, exception, cx.traceback(exception)]))
+    Ok((exit, [class, exception, cx.trace.traceback(exception)]))
 }
 
 fn empty_own_cell(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint) -> Flow<Option<String>> {

@@ -14,7 +14,7 @@ use crate::error::{Flow, Forbidden, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::guard::Guards;
 use crate::log::{self, Channel};
 use crate::machine::executor::{
-    BreakPoint, CodeUnit, Effort, Exit, Frame, Handover, History, Learnt, OpcodeExecutor, Trace, ValuePolicy,
+    names, BreakPoint, CodeUnit, Effort, Exit, Frame, Handover, History, Learnt, OpcodeExecutor, Trace, ValuePolicy,
 };
 use crate::machine::observer::{self, TranslationOutcome};
 use crate::machine::opcode::OpcodeSet;
@@ -348,7 +348,7 @@ fn simulate<'py>(
 fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
     let globals = fresh.globals().to_owned();
     cx.met.object(globals.as_any());
-    let globals = cx.globals_of(&globals, None)?;
+    let globals = names::globals_of(cx, &globals, None)?;
     let mut frame = Frame::new(Rc::clone(unit), globals);
     if let Some(function) = fresh.function() {
         cx.met.object(function.as_any());

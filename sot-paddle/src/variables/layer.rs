@@ -445,7 +445,7 @@ impl Variable for LayerVariable {
         }
         if !self.has_layers_reads(cx, this)? {
             let outcome = self.call_followed(cx, this, args);
-            return cx.without_frames(outcome);
+            return cx.trace.without_frames(outcome);
         }
         let layer = self.object.bind(cx.py).clone();
         if let Some(list) = marks::listed(&layer)? {
@@ -458,6 +458,6 @@ impl Variable for LayerVariable {
             return self.call_whole(cx, this, args);
         }
         let outcome = self.call_followed(cx, this, args);
-        cx.without_frames(outcome)
+        cx.trace.without_frames(outcome)
     }
 }

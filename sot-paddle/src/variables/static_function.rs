@@ -85,7 +85,7 @@ impl Variable for StaticFunctionVariable {
             Some(receiver) => cx.call_instead_of(this, self.function, &args.with_receiver(receiver)),
             None => cx.call_instead_of(this, self.function, args),
         };
-        cx.without_frames(outcome)
+        cx.trace.without_frames(outcome)
     }
 }
 
@@ -115,7 +115,7 @@ impl Variable for StaticMethodVariable {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let outcome = cx.call_instead_of(this, self.function, &args.with_receiver(self.receiver));
-        cx.without_frames(outcome)
+        cx.trace.without_frames(outcome)
     }
 
     /// `converted.__get__(receiver, None)`, which always returns the same object for one receiver.

@@ -10,7 +10,7 @@ use sot_core::builtin;
 use sot_core::bytecode::flags::{NESTED, OPTIMIZED, SUSPENDS};
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, CodeUnit, Exit, Frame, Globals, OpcodeExecutor};
+use sot_core::executor::{names, CallArgs, CodeUnit, Exit, Frame, Globals, OpcodeExecutor};
 use sot_core::tracker::Tracker;
 use sot_core::variable::VarId;
 
@@ -173,7 +173,7 @@ fn frame_in(cx: &mut OpcodeExecutor<'_>, code: Rc<CodeUnit>, names: VarId) -> Fl
         if !own.is_some_and(|own| own.is(&builtins) || own.is(builtins.dict())) {
             return Err(foreign());
         }
-        let globals = cx.globals_of(&dict, Some(globals.tracker))?;
+        let globals = names::globals_of(cx, &dict, Some(globals.tracker))?;
         return Ok(Frame::new(code, globals));
     }
     let key = cx.trace.string("__builtins__");

@@ -12,7 +12,7 @@ use sot_core::builtin;
 use sot_core::bytecode::flags::{NESTED, OPTIMIZED};
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, Trace, TracedFrame};
+use sot_core::executor::{names, object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, Trace, TracedFrame};
 use sot_core::guard::Test;
 use sot_core::language::LANGUAGE;
 use sot_core::tracker::{ById, Tracker};
@@ -100,7 +100,7 @@ fn module_of(cx: &mut OpcodeExecutor<'_>, depth: usize) -> Flow<VarId> {
 /// `__name__` of its globals before.
 pub(crate) fn module_of_caller(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let by_function = cpython::import(cx.py, "sys")?.hasattr("_getframemodulename")?;
-    let module = if by_function { Some(module_of(cx, 0)?) } else { cx.find_global(&Rc::from("__name__"))? };
+    let module = if by_function { Some(module_of(cx, 0)?) } else { names::find_global(cx, &Rc::from("__name__"))? };
     match module {
         Some(module) if cx.truth(module)? => Ok(module),
         _ => Ok(cx.trace.string("__main__")),
@@ -122,7 +122,7 @@ struct FrameVariable {
 /// Returns the variable of a frame; there is a single one for each frame.
 pub(crate) fn view(cx: &mut OpcodeExecutor<'_>, place: &Rc<TracedFrame>) -> VarId {
     let is_it = |frame: &FrameVariable| Rc::ptr_eq(&frame.place, place);
-    cx.view_of(Rc::as_ptr(place) as usize, is_it, || FrameVariable { place: Rc::clone(place) })
+    cx.trace.view_of(Rc::as_ptr(place) as usize, is_it, || FrameVariable { place: Rc::clone(place) })
 }
 
 impl Variable for FrameVariable {

@@ -88,5 +88,5 @@ fn follow<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args:
     let tracker = cx.trace.trackers.constant(function.clone().unbind());
     let function = cx.trace.wrap(function, tracker);
     let outcome = cx.call(function, args);
-    cx.without_frames(outcome)
+    cx.trace.without_frames(outcome)
 }

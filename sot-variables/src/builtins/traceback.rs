@@ -8,7 +8,7 @@ use pyo3::types::{PyString, PyTuple};
 use sot_core::builtin;
 use sot_core::bytecode::flags::SUSPENDS;
 use sot_core::error::Flow;
-use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, TracebackEntry, TracebackVariable};
+use sot_core::executor::{object_model, traceback, CallArgs, OpcodeExecutor, TracebackEntry, TracebackVariable};
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot};
@@ -151,7 +151,7 @@ pub(super) fn logged(cx: &mut OpcodeExecutor<'_>, exc_info: VarId) -> Flow<Optio
 fn format_handled(cx: &mut OpcodeExecutor<'_>, options: &CallArgs) -> Flow<VarId> {
     let handled = match exception::handled(cx)? {
         Some(exception) => {
-            let traceback = cx.handled_traceback().unwrap_or_else(|| cx.trace.none());
+            let traceback = traceback::handled_traceback(cx).unwrap_or_else(|| cx.trace.none());
             [object_model::type_variable(cx, exception)?, exception, traceback]
         }
         None => [(); 3].map(|()| cx.trace.none()),

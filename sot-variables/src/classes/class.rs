@@ -484,7 +484,7 @@ impl Variable for ClassVariable {
         let object = self.object.bind(cx.py).clone();
         if let Some(outcome) = cx.runtime.builtins.call(cx, &object, args) {
             let is_in_python = object.cast::<PyType>().is_ok_and(cpython::is_heap_type);
-            return if is_in_python { cx.without_frames(outcome) } else { outcome };
+            return if is_in_python { cx.trace.without_frames(outcome) } else { outcome };
         }
         if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
             return Ok(result);

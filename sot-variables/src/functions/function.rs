@@ -9,7 +9,9 @@ use sot_core::backend::CallKind;
 use sot_core::bytecode::flags::GENERATOR;
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, FunctionParts, Name, OpcodeExecutor, OpcodeInlineExecutor, Trace};
+use sot_core::executor::{
+    names, object_model, CallArgs, FunctionParts, Name, OpcodeExecutor, OpcodeInlineExecutor, Trace,
+};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::translate;
@@ -153,7 +155,7 @@ pub(super) fn follow_or_call<'py>(
         guard_identity(cx, this, &function.clone().into_any().unbind());
         let parts = parts_of(cx, this, function)?;
         for name in &reads {
-            let read = cx.find_global_in(&parts.globals, &Rc::from(name.as_str()))?;
+            let read = cx.trace.find_global_in(&parts.globals, &Rc::from(name.as_str()))?;
             let bound = cpython::function_globals(function).get_item(name.as_str())?;
             let (Some(read), Some(bound)) = (read, bound) else {
                 return Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("the global '{name}' is gone")));
@@ -209,7 +211,7 @@ fn parts_of<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, function: &Bound<'py
     }
     let dict = cpython::function_globals(function);
     let tracker = cx.trace.trackers.add(Tracker::Part { of, part: Part::Globals });
-    let globals = cx.globals_of(&dict, Some(tracker))?;
+    let globals = names::globals_of(cx, &dict, Some(tracker))?;
     let closure = closure_of(cx, function, of);
     let defaults = cpython::function_defaults(function).map(Bound::unbind);
     let keyword_defaults = cpython::function_kwdefaults(function).map(Bound::unbind);
@@ -345,7 +347,7 @@ impl Variable for FunctionVariable {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let outcome = self.call_as_known(cx, this, args);
-        match cx.without_frames(outcome)? {
+        match cx.trace.without_frames(outcome)? {
             Some(result) => Ok(result),
             None => self.follow(cx, this, args),
         }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::hidden_tensors::{self, Hidden};
 use super::kept_contents::KeptContents;
-use super::{assigned_outside, call, limits, object_model, CallArgs, OpcodeExecutor, Trace};
+use super::{assigned_outside, call, limits, names, object_model, CallArgs, OpcodeExecutor, Trace};
 use crate::backend::CallKind;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -321,10 +321,10 @@ fn assume_reads<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunct
     }
     let globals = cpython::function_globals(function);
     let tracker = cx.trace.trackers.add(Tracker::Part { of, part: Part::Globals });
-    let globals_of = cx.globals_of(&globals, Some(tracker))?;
+    let globals_of = names::globals_of(cx, &globals, Some(tracker))?;
     for name in hidden_tensors::globals_in(&code)? {
         let Some(bound) = globals.get_item(&name)? else { continue };
-        let Some(read) = cx.find_global_in(&globals_of, &name.as_str().into())? else { continue };
+        let Some(read) = cx.trace.find_global_in(&globals_of, &name.as_str().into())? else { continue };
         assume_variable(cx, read, &bound)?;
     }
     Ok(())

@@ -72,25 +72,25 @@ impl Frame {
     }
 }
 
-impl OpcodeExecutor<'_> {
+impl Trace<'_> {
     /// Passes on the outcome of an operation for which CPython has frames that the trace does not have: the traceback
     /// of an exception it raised is unknown.
     pub fn without_frames<T>(&mut self, outcome: Flow<T>) -> Flow<T> {
         if let Err(Unwind::Raise(exception)) = outcome {
-            self.trace.raised.lose_traceback(exception);
+            self.raised.lose_traceback(exception);
         }
         outcome
     }
 
     /// Returns the traceback of an exception, for handlers and `__exit__`.
     pub fn traceback(&mut self, exception: VarId) -> VarId {
-        if self.trace.trackers.is_loadable(self.trace.vars.tracker(exception)) {
-            return self.trace.produce(Rc::new(BookkeepingVariable::Traceback(exception)));
+        if self.trackers.is_loadable(self.vars.tracker(exception)) {
+            return self.produce(Rc::new(BookkeepingVariable::Traceback(exception)));
         }
-        match self.trace.raised.traceback(exception) {
+        match self.raised.traceback(exception) {
             Traceback::Known(Some(entry)) => traceback_variable(self, exception, entry),
-            Traceback::Known(None) if self.trace.raised.step_of(exception).is_some() => self.trace.none(),
-            _ => self.trace.produce(Rc::new(BookkeepingVariable::Traceback(exception))),
+            Traceback::Known(None) if self.raised.step_of(exception).is_some() => self.none(),
+            _ => self.produce(Rc::new(BookkeepingVariable::Traceback(exception))),
         }
     }
 
@@ -101,49 +101,49 @@ impl OpcodeExecutor<'_> {
         is_it: impl Fn(&T) -> bool,
         make: impl FnOnce() -> T,
     ) -> VarId {
-        let known = self.trace.raised.views.get(&address).copied().filter(|known| *known < self.trace.vars.next_id());
-        let is_known = |known: &VarId| self.trace.vars.as_kind::<T>(*known).is_some_and(|known| is_it(&known));
+        let known = self.raised.views.get(&address).copied().filter(|known| *known < self.vars.next_id());
+        let is_known = |known: &VarId| self.vars.as_kind::<T>(*known).is_some_and(|known| is_it(&known));
         if let Some(known) = known.filter(is_known) {
             return known;
         }
-        let view = self.trace.produce(Rc::new(make()));
-        self.trace.raised.views.insert(address, view);
+        let view = self.produce(Rc::new(make()));
+        self.raised.views.insert(address, view);
         view
     }
+}
 
-    /// Sets the traceback of an exception. Returns false if the given traceback is not known.
-    pub fn set_traceback(&mut self, exception: VarId, given: VarId) -> Flow<bool> {
-        let given = match self.trace.vars.as_kind::<TracebackVariable>(given) {
-            Some(given) => Some(Rc::clone(&given.entry)),
-            None if self.known(given)?.is_some_and(|given| given.is_none()) => None,
-            None => return Ok(false),
-        };
-        // New code could not set the traceback on a new exception.
-        if given.is_some() || self.trace.raised.step_of(exception).is_some() {
-            self.note_step(exception);
-        }
-        self.trace.raised.set_traceback(exception, given);
-        Ok(true)
+/// Sets the traceback of an exception. Returns false if the given traceback is not known.
+pub fn set_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId, given: VarId) -> Flow<bool> {
+    let given = match cx.trace.vars.as_kind::<TracebackVariable>(given) {
+        Some(given) => Some(Rc::clone(&given.entry)),
+        None if cx.known(given)?.is_some_and(|given| given.is_none()) => None,
+        None => return Ok(false),
+    };
+    // New code could not set the traceback on a new exception.
+    if given.is_some() || cx.trace.raised.step_of(exception).is_some() {
+        cx.note_step(exception);
     }
+    cx.trace.raised.set_traceback(exception, given);
+    Ok(true)
+}
 
-    /// Raises a handled exception again, with the traceback that it had when its handler began.
-    pub fn raise_again(&mut self, exception: VarId, traceback: VarId) -> Flow<Unwind> {
-        self.trace.raised.raises_again = true;
-        let of = self.trace.vars.as_kind::<BookkeepingVariable>(traceback);
-        let same = matches!(of.as_deref(), Some(BookkeepingVariable::Traceback(of)) if *of == exception);
-        // A resume function enters a handler again, with the traceback that the exception has.
-        if same || self.stack.is_resuming(self.py) || self.set_traceback(exception, traceback)? {
-            return Ok(Unwind::Raise(exception));
-        }
-        let text = "an exception is raised again with the traceback that it had";
-        Ok(Unwind::break_graph(ReasonId::Raises, text))
+/// Raises a handled exception again, with the traceback that it had when its handler began.
+pub fn raise_again(cx: &mut OpcodeExecutor<'_>, exception: VarId, traceback: VarId) -> Flow<Unwind> {
+    cx.trace.raised.raises_again = true;
+    let of = cx.trace.vars.as_kind::<BookkeepingVariable>(traceback);
+    let same = matches!(of.as_deref(), Some(BookkeepingVariable::Traceback(of)) if *of == exception);
+    // A resume function enters a handler again, with the traceback that the exception has.
+    if same || cx.stack.is_resuming(cx.py) || set_traceback(cx, exception, traceback)? {
+        return Ok(Unwind::Raise(exception));
     }
+    let text = "an exception is raised again with the traceback that it had";
+    Ok(Unwind::break_graph(ReasonId::Raises, text))
+}
 
-    /// The traceback of the exception being handled. Before 3.11 that is the one it had when its handler began.
-    pub fn handled_traceback(&mut self) -> Option<VarId> {
-        let handled = self.stack.handled()?;
-        Some(handled.traceback.unwrap_or_else(|| self.traceback(handled.exception)))
-    }
+/// The traceback of the exception being handled. Before 3.11 that is the one it had when its handler began.
+pub fn handled_traceback(cx: &mut OpcodeExecutor<'_>) -> Option<VarId> {
+    let handled = cx.stack.handled()?;
+    Some(handled.traceback.unwrap_or_else(|| cx.trace.traceback(handled.exception)))
 }
 
 /// Adds the innermost frame to the traceback of an exception that is raised in it, or has left a frame it called.
@@ -161,15 +161,15 @@ pub(super) fn add_to_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
 }
 
 /// Returns the variable of an entry: one entry is one object.
-fn traceback_variable(cx: &mut OpcodeExecutor<'_>, exception: VarId, entry: Rc<TracebackEntry>) -> VarId {
+fn traceback_variable(trace: &mut Trace<'_>, exception: VarId, entry: Rc<TracebackEntry>) -> VarId {
     let is_it = |known: &TracebackVariable| Rc::ptr_eq(&known.entry, &entry);
     let make = || TracebackVariable { exception, entry: Rc::clone(&entry) };
-    cx.view_of(Rc::as_ptr(&entry) as usize, is_it, make)
+    trace.view_of(Rc::as_ptr(&entry) as usize, is_it, make)
 }
 
 /// Returns the traceback that a beginning handler keeps, in versions where it does.
 pub(super) fn kept_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Option<VarId> {
-    LANGUAGE.handlers_keep_tracebacks.then(|| cx.traceback(exception))
+    LANGUAGE.handlers_keep_tracebacks.then(|| cx.trace.traceback(exception))
 }
 
 /// An entry of the traceback of an exception that was raised in the trace.
@@ -203,7 +203,7 @@ impl Variable for TracebackVariable {
             "tb_lineno" => cx.trace.integer(i64::from(self.entry.line())).map(Some),
             "tb_frame" => Ok(Some((cx.runtime.factories.frame)(cx, &self.entry.place))),
             "tb_next" => Ok(Some(match &self.entry.next {
-                Some(next) => traceback_variable(cx, self.exception, Rc::clone(next)),
+                Some(next) => traceback_variable(&mut cx.trace, self.exception, Rc::clone(next)),
                 None => cx.trace.none(),
             })),
             "tb_lasti" => {

@@ -47,97 +47,95 @@ impl Trace<'_> {
     }
 }
 
-impl OpcodeExecutor<'_> {
-    /// True if no exception is being handled, in the trace or by a caller. A guard then tests that.
-    pub fn nothing_is_handled(&mut self) -> bool {
-        if self.stack.handled_exception().is_some() || cpython::is_handling(self.py) {
-            return false;
-        }
-        if !self.trace.raised.assumes_nothing_handled {
-            self.trace.raised.assumes_nothing_handled = true;
-            self.trace.guards.add_state(Box::new(NothingHandled));
-        }
-        true
+/// True if no exception is being handled, in the trace or by a caller. A guard then tests that.
+pub fn nothing_is_handled(cx: &mut OpcodeExecutor<'_>) -> bool {
+    if cx.stack.handled_exception().is_some() || cpython::is_handling(cx.py) {
+        return false;
     }
-
-    /// Begins to handle an exception in the innermost frame. The previously handled exception lies on top of the
-    /// stack from now on; it is returned, as far as this frame knows it.
-    pub fn begin_handling(&mut self, exception: VarId) -> Option<VarId> {
-        let traceback = traceback::kept_traceback(self, exception);
-        let frame = self.stack.frame_mut();
-        let previous = frame.handled.last().map(|handled| handled.exception);
-        frame.handled.push(Handled { depth: frame.stack.len(), exception, traceback });
-        previous
+    if !cx.trace.raised.assumes_nothing_handled {
+        cx.trace.raised.assumes_nothing_handled = true;
+        cx.trace.guards.add_state(Box::new(NothingHandled));
     }
+    true
+}
 
-    /// Returns the unwind of `raise exception from cause`.
-    pub fn raise_value(&mut self, exception: VarId, cause: Option<VarId>) -> Unwind {
-        match prepare_raise(self, exception, cause) {
-            Ok(exception) => {
-                self.trace.raised.forget_part(exception);
-                Unwind::Raise(exception)
-            }
-            Err(unwind) => unwind,
+/// Begins to handle an exception in the innermost frame. The previously handled exception lies on top of the
+/// stack from now on; it is returned, as far as this frame knows it.
+pub fn begin_handling(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Option<VarId> {
+    let traceback = traceback::kept_traceback(cx, exception);
+    let frame = cx.stack.frame_mut();
+    let previous = frame.handled.last().map(|handled| handled.exception);
+    frame.handled.push(Handled { depth: frame.stack.len(), exception, traceback });
+    previous
+}
+
+/// Returns the unwind of `raise exception from cause`.
+pub fn raise_value(cx: &mut OpcodeExecutor<'_>, exception: VarId, cause: Option<VarId>) -> Unwind {
+    match prepare_raise(cx, exception, cause) {
+        Ok(exception) => {
+            cx.trace.raised.forget_part(exception);
+            Unwind::Raise(exception)
         }
+        Err(unwind) => unwind,
     }
+}
 
-    /// Raises an error of C code with `exception` as its cause and its context.
-    pub fn raise_because_of(&mut self, error: PyErr, exception: VarId) -> Unwind {
-        let raised = match self.raise(error) {
-            Unwind::Raise(error) => self.raise_value(error, Some(exception)),
-            other => other,
-        };
-        if let Unwind::Raise(error) = raised {
-            self.trace.effects.set_attribute(error, &Rc::from("__context__"), Some(exception));
-        }
-        raised
+/// Raises an error of C code with `exception` as its cause and its context.
+pub fn raise_because_of(cx: &mut OpcodeExecutor<'_>, error: PyErr, exception: VarId) -> Unwind {
+    let raised = match cx.raise(error) {
+        Unwind::Raise(error) => raise_value(cx, error, Some(exception)),
+        other => other,
+    };
+    if let Unwind::Raise(error) = raised {
+        cx.trace.effects.set_attribute(error, &Rc::from("__context__"), Some(exception));
     }
+    raised
+}
 
-    /// Returns the unwind of a bare `raise`.
-    pub fn reraise(&mut self) -> Unwind {
-        match self.stack.handled_exception() {
-            Some(exception) => match self.handled_traceback() {
-                Some(traceback) => self.raise_again(exception, traceback).unwrap_or_else(|unwind| unwind),
-                None => self.trace.raised.again(exception),
-            },
-            None if self.nothing_is_handled() => self.raise(PyRuntimeError::new_err("No active exception to reraise")),
-            None => {
-                let text = "a bare `raise` of what a caller is handling";
-                Unwind::break_graph(ReasonId::UnsupportedOperation, text)
-            }
+/// Returns the unwind of a bare `raise`.
+pub fn reraise(cx: &mut OpcodeExecutor<'_>) -> Unwind {
+    match cx.stack.handled_exception() {
+        Some(exception) => match traceback::handled_traceback(cx) {
+            Some(traceback) => traceback::raise_again(cx, exception, traceback).unwrap_or_else(|unwind| unwind),
+            None => cx.trace.raised.again(exception),
+        },
+        None if nothing_is_handled(cx) => cx.raise(PyRuntimeError::new_err("No active exception to reraise")),
+        None => {
+            let text = "a bare `raise` of what a caller is handling";
+            Unwind::break_graph(ReasonId::UnsupportedOperation, text)
         }
     }
+}
 
-    /// Returns the exception itself, or a new instance of the exception class; `None` for anything else.
-    pub fn exception_instance(&mut self, value: VarId) -> Flow<Option<VarId>> {
-        if exception_class(self, value)?.is_some() {
-            let made = self.call(value, &CallArgs::default())?;
-            let ty = self.type_of(made)?;
-            if is_exception_class(&ty) {
-                return Ok(Some(made));
-            }
-            let class = self.see(value)?.object().map(|class| class.bind(self.py).repr()).transpose()?;
-            let class = class.map_or_else(String::new, |class| class.to_string());
-            let text = format!("calling {class} should have returned an instance of BaseException, not {}", ty.repr()?);
-            return Err(self.raise(PyTypeError::new_err(text)));
+/// Returns the exception itself, or a new instance of the exception class; `None` for anything else.
+pub fn exception_instance(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<Option<VarId>> {
+    if exception_class(cx, value)?.is_some() {
+        let made = cx.call(value, &CallArgs::default())?;
+        let ty = cx.type_of(made)?;
+        if is_exception_class(&ty) {
+            return Ok(Some(made));
         }
-        let ty = self.type_of(value)?;
-        Ok(is_exception_class(&ty).then_some(value))
+        let class = cx.see(value)?.object().map(|class| class.bind(cx.py).repr()).transpose()?;
+        let class = class.map_or_else(String::new, |class| class.to_string());
+        let text = format!("calling {class} should have returned an instance of BaseException, not {}", ty.repr()?);
+        return Err(cx.raise(PyTypeError::new_err(text)));
     }
+    let ty = cx.type_of(value)?;
+    Ok(is_exception_class(&ty).then_some(value))
+}
 
-    /// True if `except pattern` catches the exception.
-    pub fn exception_matches(&mut self, exception: VarId, pattern: VarId) -> Flow<bool> {
-        let class = self.type_of(exception)?;
-        let of = self.see(exception)?.type_tracker(self, exception);
-        class_matches(self, (&class, of), pattern)
-    }
+/// True if `except pattern` catches the exception.
+pub fn exception_matches(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<bool> {
+    let class = cx.type_of(exception)?;
+    let of = cx.see(exception)?.type_tracker(cx, exception);
+    class_matches(cx, (&class, of), pattern)
+}
 
-    /// True if `except pattern` catches exceptions of the class in a variable.
-    pub fn exception_class_matches(&mut self, class: VarId, pattern: VarId) -> Flow<bool> {
-        match exception_class(self, class)? {
-            Some(found) => class_matches(self, (found.as_any(), self.trace.vars.tracker(class)), pattern),
-            None => Err(bug("a handler is entered without an exception class")),
-        }
+/// True if `except pattern` catches exceptions of the class in a variable.
+pub fn exception_class_matches(cx: &mut OpcodeExecutor<'_>, class: VarId, pattern: VarId) -> Flow<bool> {
+    match exception_class(cx, class)? {
+        Some(found) => class_matches(cx, (found.as_any(), cx.trace.vars.tracker(class)), pattern),
+        None => Err(bug("a handler is entered without an exception class")),
     }
 }
 
@@ -157,7 +155,7 @@ pub(super) fn handle_exception(cx: &mut OpcodeExecutor<'_>, exception: VarId) ->
 pub(super) fn refuse_unknown_context(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
     let known =
         cx.stack.handled_exception().is_some() || cx.trace.trackers.is_loadable(cx.trace.vars.tracker(exception));
-    if known || !cx.stack.catches() || cx.nothing_is_handled() {
+    if known || !cx.stack.catches() || nothing_is_handled(cx) {
         return Ok(());
     }
     let text = format!("{} is raised and caught while a caller handles another", cx.trace.class_name(exception));
@@ -194,7 +192,7 @@ fn unwind_blocks(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
 
 fn enter_handler(cx: &mut OpcodeExecutor<'_>, handler: Label, exception: VarId) -> Flow<()> {
     cx.stack.add_block(handler, true);
-    let previous = cx.begin_handling(exception);
+    let previous = begin_handling(cx, exception);
     push_exception(cx, previous)?;
     push_exception(cx, Some(exception))?;
     cx.stack.frame_mut().pc = handler;
@@ -204,7 +202,7 @@ fn enter_handler(cx: &mut OpcodeExecutor<'_>, handler: Label, exception: VarId) 
 /// Pushes traceback, exception and class, or the values that the stack has for them where no exception is handled.
 fn push_exception(cx: &mut OpcodeExecutor<'_>, exception: Option<VarId>) -> Flow<()> {
     let items = match exception {
-        Some(exception) => [cx.traceback(exception), exception, type_variable(cx, exception)?],
+        Some(exception) => [cx.trace.traceback(exception), exception, type_variable(cx, exception)?],
         None => [cx.trace.null(), cx.trace.null(), cx.trace.none()],
     };
     cx.stack.frame_mut().stack.extend(items);
@@ -225,7 +223,7 @@ fn unwind_by_table(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> bool {
 }
 
 fn prepare_raise(cx: &mut OpcodeExecutor<'_>, exception: VarId, cause: Option<VarId>) -> Flow<VarId> {
-    let Some(exception) = cx.exception_instance(exception)? else {
+    let Some(exception) = exception_instance(cx, exception)? else {
         return Err(cx.raise(PyTypeError::new_err("exceptions must derive from BaseException")));
     };
     if cx.trace.trackers.is_loadable(cx.trace.vars.tracker(exception)) {
@@ -254,7 +252,7 @@ fn set_cause(cx: &mut OpcodeExecutor<'_>, exception: VarId, cause: VarId) -> Flo
     let cause = if cx.known(cause)?.is_some_and(|cause| cause.is_none()) {
         cause
     } else {
-        match cx.exception_instance(cause)? {
+        match exception_instance(cx, cause)? {
             Some(cause) => cause,
             None => {
                 let text = "exception causes must derive from BaseException";

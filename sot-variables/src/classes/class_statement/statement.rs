@@ -8,7 +8,7 @@ use sot_core::builtin;
 use sot_core::bytecode::{Op, Opcodes};
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::executor::{object_model, CallArgs, Exit, Frame, Name, OpcodeExecutor};
+use sot_core::executor::{names, object_model, CallArgs, Exit, Frame, Name, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::new_class::{held, is_library_metaclass, new_class};
@@ -214,7 +214,7 @@ pub fn make(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     }
     // Copied, as the caller may change its dict later.
     let copy = dict::expect(cx, namespace)?.copy(cx);
-    if let Some(module) = cx.find_global(&Rc::from("__name__"))? {
+    if let Some(module) = names::find_global(cx, &Rc::from("__name__"))? {
         let key = cx.trace.string("__module__");
         let key = HashKey::of(cx, key)?;
         if dict::expect(cx, copy)?.get(cx, &key)?.is_none() {

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PySystemExit;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, OpcodeExecutor};
+use sot_core::executor::{object_model, traceback, unwinding, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::{is_exception, is_none, is_tuple, make};
@@ -14,7 +14,7 @@ sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
         return Ok(cx.trace.tuple(vec![none; 3]));
     };
     let class = object_model::type_variable(cx, exception)?;
-    let traceback = cx.handled_traceback().unwrap_or_else(|| cx.trace.none());
+    let traceback = traceback::handled_traceback(cx).unwrap_or_else(|| cx.trace.none());
     Ok(cx.trace.tuple(vec![class, exception, traceback]))
 } }
 
@@ -45,7 +45,7 @@ sot_core::builtin! { EXCEPTION = "sys:exception"? => |cx, args| {
 /// handling one.
 pub(crate) fn handled(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
     match cx.stack.handled_exception() {
-        None if !cx.nothing_is_handled() => {
+        None if !unwinding::nothing_is_handled(cx) => {
             Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller is handling"))
         }
         exception => Ok(exception),

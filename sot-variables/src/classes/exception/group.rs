@@ -8,7 +8,7 @@ use pyo3::types::PyType;
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{unwinding, CallArgs, OpcodeExecutor};
 use sot_core::variable::{Form, VarId};
 
 use crate::classes::exception::{self, ExceptionVariable};
@@ -140,12 +140,12 @@ fn partition(
 
 /// Simulates `group.split(type)`.
 pub fn split(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[Option<VarId>; 2]> {
-    partition(cx, exception, &mut |cx, exception| cx.exception_matches(exception, pattern))
+    partition(cx, exception, &mut |cx, exception| unwinding::exception_matches(cx, exception, pattern))
 }
 
 /// Simulates `except*`: returns the rest of the exception and the caught part.
 pub fn catch(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[Option<VarId>; 2]> {
-    let matches = cx.exception_matches(exception, pattern)?;
+    let matches = unwinding::exception_matches(cx, exception, pattern)?;
     refuse_groups(cx, pattern)?;
     if matches {
         if is_group(cx, exception)? {

@@ -9,7 +9,7 @@ use pyo3::types::{PyBool, PyString, PyTuple, PyType};
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, OpcodeExecutor, Trace};
+use sot_core::executor::{object_model, traceback, BookkeepingVariable, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
@@ -261,7 +261,7 @@ impl ExceptionVariable {
             "args" => Some(self.tuple.unwrap_or_else(|| self.read_args(cx, this))),
             "message" if self.members.is_some() => self.args.first().copied(),
             "exceptions" if self.members.is_some() => self.members,
-            "__traceback__" if cx.trace.raised.step_of(this).is_some() => Some(cx.traceback(this)),
+            "__traceback__" if cx.trace.raised.step_of(this).is_some() => Some(cx.trace.traceback(this)),
             "__cause__" | "__context__" | "__traceback__" => Some(written.unwrap_or_else(|| cx.trace.none())),
             "__suppress_context__" => Some(written.unwrap_or_else(|| cx.trace.boolean(false))),
             _ => {
@@ -377,7 +377,7 @@ impl Variable for ExceptionVariable {
             }
             // Setting the traceback that the exception already has is no write.
             "__traceback__" if traceback_of(&cx.trace, given) == Some(this) => {}
-            "__traceback__" if cx.set_traceback(this, given)? => {}
+            "__traceback__" if traceback::set_traceback(cx, this, given)? => {}
             "__traceback__" => {
                 let text = "an exception is given another traceback";
                 return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));

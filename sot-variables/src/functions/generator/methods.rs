@@ -6,7 +6,7 @@ use pyo3::types::PyType;
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{unwinding, CallArgs, OpcodeExecutor};
 use sot_core::language::LANGUAGE;
 use sot_core::variable::{Form, VarId};
 
@@ -65,7 +65,7 @@ fn thrown_exception(cx: &mut OpcodeExecutor<'_>, thrown: &[VarId]) -> Flow<VarId
         // An exception from outside has a traceback, which throwing the exception changes.
         None if cx.see(first)?.form() == Form::Exception => Ok(first),
         Some(value) if is_class && cx.see(value)?.form() == Form::Exception => {
-            let fits = cx.exception_matches(value, first)?;
+            let fits = unwinding::exception_matches(cx, value, first)?;
             fits.then_some(value).ok_or_else(refuse)
         }
         Some(value) if is_class && cx.see(value)?.form() != Form::Tuple => {

@@ -8,7 +8,7 @@ use pyo3::types::PyType;
 use sot_core::bytecode::{Label, Op, Opcodes};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{Exit, Frame, OpcodeExecutor, Trace};
+use sot_core::executor::{unwinding, Exit, Frame, OpcodeExecutor, Trace};
 use sot_core::variable::{Form, VarId};
 
 use super::{copy, expect, set, GeneratorState, GeneratorVariable};
@@ -259,7 +259,11 @@ fn settle(cx: &mut OpcodeExecutor<'_>, generator: VarId, exit: Flow<(Exit, Frame
 /// does not look like the end.
 fn leave(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Unwind> {
     if is_stop(cx, exception)? {
-        return Ok(cx.raise_because_of(PyRuntimeError::new_err("generator raised StopIteration"), exception));
+        return Ok(unwinding::raise_because_of(
+            cx,
+            PyRuntimeError::new_err("generator raised StopIteration"),
+            exception,
+        ));
     }
     Ok(Unwind::Raise(exception))
 }
