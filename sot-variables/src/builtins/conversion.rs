@@ -22,7 +22,8 @@ use crate::containers::dict::{self, DictVariable};
 use crate::containers::replica::{self, Replica};
 use crate::containers::set::SetVariable;
 use crate::containers::slice::SliceVariable;
-use crate::containers::tuple::{self, TupleVariable};
+use crate::containers::tuple::TupleVariable;
+use crate::containers::tuple_class;
 
 builtin! { INT = "int" => |cx, args| {
     fold_or(cx, "int", args, |cx| number(cx, args, &["__int__", "__index__", "__trunc__"]))
@@ -33,7 +34,15 @@ builtin! { FLOAT = "float" => |cx, args| {
 } }
 
 builtin! { COMPLEX = "complex" => |cx, args| {
-    fold_or(cx, "complex", args, |cx| convert_to(cx, args, "__complex__", "complex"))
+    fold_or(cx, "complex", args, |cx| {
+        if let [value] = args.positional[..] {
+            // A string is parsed, whatever methods its class has.
+            if subclass::value_of(cx, value)?.is_some_and(|value| value.is_instance_of::<PyString>()) {
+                return Err(cannot("complex() of a string of a class derived from str"));
+            }
+        }
+        convert_to(cx, args, "__complex__", "complex")
+    })
 } }
 
 builtin! { BYTES = "bytes" => |cx, args| fold_or(cx, "bytes", args, |cx| convert_to(cx, args, "__bytes__", "bytes")) }
@@ -110,10 +119,12 @@ fn new_tuple(cx: &mut OpcodeExecutor<'_>, class: VarId, items: Vec<VarId>) -> Fl
     if ty.bind(cx.py).is(cx.py.get_type::<pyo3::types::PyTuple>()) {
         return Ok(cx.trace.tuple(items));
     }
-    let made_here = |ty: &Bound<'_, pyo3::types::PyType>| tuple::is_like_tuple(ty) && cpython::is_heap_type(ty);
+    let made_here = |ty: &Bound<'_, pyo3::types::PyType>| tuple_class::is_like_tuple(ty) && cpython::is_heap_type(ty);
     if !ty.bind(cx.py).cast().is_ok_and(made_here) || is_struct_sequence(ty.bind(cx.py)) {
         return Err(cannot("tuple.__new__() of a class with items of its own"));
     }
+    let of = cx.trace.vars.tracker(class);
+    tuple_class::assume_runs_no_code(cx, ty.bind(cx.py), of)?;
     Ok(cx.trace.produce(Rc::new(TupleVariable::of_class(class, ty, items))))
 }
 

@@ -254,12 +254,11 @@ pub(super) fn iterators(cx: &mut OpcodeExecutor<'_>, iterables: &[VarId]) -> Flo
 
 /// Raises a `TypeError` for a value that is not an iterator.
 fn check_iterator(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<()> {
-    let payload = cx.see(iterator)?;
-    let is_iterator = payload.python_type(&cx.trace).hasattr("__next__")?;
-    if !is_iterator {
+    let Some((_, tracker)) = object_model::lookup(cx, iterator, &Rc::from("__next__"))? else {
         let name = cx.type_name(iterator)?;
         return Err(cx.raise(PyTypeError::new_err(format!("'{name}' object is not an iterator"))));
-    }
+    };
+    cx.trace.guards.require(tracker);
     Ok(())
 }
 
@@ -288,6 +287,10 @@ fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> Flow<VarId> {
         return Ok(SequenceIterator::reversed(cx, sequence, list.items.len()));
     }
     if let Some(tuple) = cx.see_as::<TupleVariable>(sequence)? {
+        // A class derived from `tuple` may have the method, `tuple` itself has not.
+        if !tuple.is_plain() && object_model::lookup(cx, sequence, &Rc::from("__reversed__"))?.is_some() {
+            return reversed_by_method(cx, sequence);
+        }
         return Ok(SequenceIterator::reversed(cx, sequence, tuple.items.len()));
     }
     if let Some(range) = cx.see_as::<RangeVariable>(sequence)? {
@@ -300,7 +303,7 @@ fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> Flow<VarId> {
         return DictIterator::over(cx, view.dict, view.view, true);
     }
     if cx.has_special(sequence, "__reversed__")? {
-        return object_model::call_special(cx, sequence, "__reversed__", &[]);
+        return reversed_by_method(cx, sequence);
     }
     if cx.known_str(sequence)?.is_some() {
         let len = cx.unpack_all(sequence)?.len();
@@ -317,6 +320,14 @@ fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> Flow<VarId> {
     }
     let name = cx.type_name(sequence)?;
     Err(cx.raise(PyTypeError::new_err(format!("'{name}' object is not reversible"))))
+}
+
+fn reversed_by_method(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> Flow<VarId> {
+    if !cx.has_special(sequence, "__reversed__")? {
+        let name = cx.type_name(sequence)?;
+        return Err(cx.raise(PyTypeError::new_err(format!("'{name}' object is not reversible"))));
+    }
+    object_model::call_special(cx, sequence, "__reversed__", &[])
 }
 
 fn reversed_range(cx: &mut OpcodeExecutor<'_>, range: &RangeVariable) -> Flow<VarId> {

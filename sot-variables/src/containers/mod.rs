@@ -16,3 +16,4 @@ pub mod set;
 pub mod slice;
 mod stand_ins;
 pub mod tuple;
+pub(crate) mod tuple_class;

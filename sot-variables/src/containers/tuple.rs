@@ -15,6 +15,7 @@ use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::containers::sequence::{self, Selection, Sequence};
+use crate::containers::tuple_class::{self, is_like_tuple};
 use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 
@@ -22,28 +23,10 @@ sot_core::variable_kind! { "tuple", types: |py| Ok(vec![library(py, "builtins", 
 
 sot_core::variable_kind! { "named_tuple", rank: 60, when: is_tuple_like, wrap: TupleVariable::wrap }
 
-/// The methods that a subclass must not override.
-const LIKE_TUPLE: [&str; 5] = ["__getitem__", "__iter__", "__len__", "__contains__", "__eq__"];
-/// The methods that give an instance's text, which is known while tracing.
-const TEXTS: [&str; 3] = ["__repr__", "__str__", "__format__"];
-
 /// True if the object is of a subclass of `tuple` that does not override iteration, indexing, length, containment or
 /// equality.
 fn is_tuple_like(object: &Bound<'_, PyAny>) -> bool {
     is_like_tuple(&object.get_type())
-}
-
-/// True if instances of the class behave so.
-pub(crate) fn is_like_tuple(class: &Bound<'_, PyType>) -> bool {
-    let base = class.py().get_type::<PyTuple>();
-    cpython::is_subtype(class, &base)
-        && LIKE_TUPLE.iter().all(|name| {
-            let name = PyString::intern(class.py(), name);
-            match (cpython::type_lookup(class, &name), cpython::type_lookup(&base, &name)) {
-                (Some(found), Some(own)) => found.is(&own),
-                _ => false,
-            }
-        })
 }
 
 /// A tuple, or an instance of a subclass such as a named tuple.
@@ -161,9 +144,17 @@ impl Variable for TupleVariable {
         self.object.as_ref()
     }
 
+    /// Special methods of the program are not known to pure calls: the object model calls them.
     fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
+        let ty = self.python_type(trace);
+        if self.class.is_some() {
+            let ty = ty.cast::<PyType>().ok()?;
+            if tuple_class::is_written(trace, ty) || tuple_class::runs_code(ty).unwrap_or(true) {
+                return None;
+            }
+        }
         let items = sequence::materialize(trace, &self.items)?;
-        real(&self.python_type(trace), items).ok()
+        real(&ty, items).ok()
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
@@ -172,8 +163,8 @@ impl Variable for TupleVariable {
         cx.trace.guards.add(tracker, Test::Length(self.items.len()));
         if self.class.is_some() {
             let (of, base) = (self.type_tracker(cx, this), cx.py.get_type::<PyTuple>());
-            object_model::inherits(cx, (&ty, of), &base, &LIKE_TUPLE)?;
-            object_model::inherits(cx, (&ty, of), &base, &TEXTS)?;
+            object_model::inherits(cx, (&ty, of), &base, &tuple_class::LIKE_TUPLE)?;
+            tuple_class::assume_runs_no_code(cx, &ty, of)?;
         }
         Ok(())
     }

@@ -1,0 +1,191 @@
+"""Special methods of the program: they run at each call, and may be added, replaced or removed between the calls."""
+
+import abc
+import collections
+import math
+import operator
+import sys
+import typing
+import warnings
+
+import toy
+from cases import changed, given, whole
+
+
+def one():
+    return (toy.arange(2),)
+
+
+LOG, K = [], 1
+
+
+def asked(name):
+    LOG.append(name)
+    return K
+
+
+class Row(typing.NamedTuple):
+    a: float
+    b: float = 1.0
+
+    def __float__(self):
+        return float(asked("float"))
+
+    def __int__(self):
+        return asked("int")
+
+    def __index__(self):
+        return asked("index")
+
+    def __complex__(self):
+        return 1j * asked("complex")
+
+    def __abs__(self):
+        return asked("abs")
+
+    def __round__(self, digits=None):
+        return asked("round")
+
+    def __divmod__(self, other):
+        return asked("divmod")
+
+    def __pow__(self, other, modulus=None):
+        return asked("pow")
+
+    def __neg__(self):
+        return asked("neg")
+
+    def __bytes__(self):
+        return b"x" * asked("bytes")
+
+    def __trunc__(self):
+        return asked("trunc")
+
+    def __str__(self):
+        return "str %d" % asked("str")
+
+    def __format__(self, spec):
+        return "format %d" % asked("format")
+
+    def __repr__(self):
+        return "repr %d" % asked("repr")
+
+    def __hash__(self):
+        return asked("hash")
+
+
+class Plain(tuple):
+    def __str__(self):
+        return "plain %d" % asked("str")
+
+    def __float__(self):
+        return float(asked("float"))
+
+
+class Point(typing.NamedTuple):
+    a: float
+    b: float = 1.0
+
+    def length(self):
+        return math.hypot(self.a, self.b)
+
+
+class Kinds(tuple):
+    pass
+
+
+ROW, PLAIN, POINT, KINDS = Row(1.0), Plain((1, 2)), Point(3.0, 4.0), Kinds((1, 2))
+
+AGAIN = ("K = 2", "K = 3; LOG.clear()")
+
+
+def counted(*found):
+    return found + (list(LOG),)
+
+
+@changed(*AGAIN)
+def test_numbers_of_a_named_tuple(x):
+    return x * float(ROW), counted(int(ROW), complex(ROW), abs(ROW), round(ROW), round(ROW, 1), divmod(ROW, 2), pow(ROW, 2), -ROW)
+
+
+@changed(*AGAIN)
+def test_indices_of_a_named_tuple(x):
+    return x * K, counted([1, 2, 3, 4, 5][ROW], operator.index(ROW), (1, 2, 3, 4, 5).index(4, ROW), [5, 4, 3, 2].index(2, ROW), range(ROW))
+
+
+@changed(*AGAIN)
+def test_functions_of_a_named_tuple(x):
+    return x * K, counted(math.sqrt(ROW), math.trunc(ROW), bytes(ROW), hex(ROW))
+
+
+@changed(*AGAIN)
+def test_texts_of_a_named_tuple(x):
+    return x * K, counted(str(ROW), repr(ROW), format(ROW, ">9"), f"{ROW}", f"{ROW!r}", "{}".format(ROW), "%s %r" % (ROW, ROW), repr([ROW]), str((ROW,)))
+
+
+@changed(*AGAIN)
+def test_hashes_of_a_named_tuple(x):
+    return x * K, counted(hash(ROW))
+
+
+@changed(*AGAIN)
+def test_a_named_tuple_made_in_the_function(x):
+    row = Row(2.0)
+    return x * float(row), counted(abs(row), f"{row}", str(Plain([1])), float(PLAIN), hash(Row(3.0)))
+
+
+class Third(collections.namedtuple("Third", "a")):
+    def __float__(self):
+        LOG.append(1)
+        if len(LOG) % 3 == 0:
+            raise ValueError("third")
+        return 1.0
+
+
+THIRD = Third(1)
+
+
+@changed("None", "None", "None", "None")
+def test_an_error_that_a_later_call_raises(x):
+    try:
+        return x * float(THIRD)
+    except ValueError as error:
+        return x - 1, str(error)
+
+
+@whole
+@given(one)
+def test_known_texts_of_named_tuples(x):
+    return x + 1, str(POINT), "%s" % (POINT,), "{}".format(POINT), repr([Point(1.0)]), hash(POINT) == hash((3.0, 4.0)), POINT.length()
+
+
+@changed(
+    "Point.__str__ = lambda self: 'own'",
+    "Point.__abs__ = lambda self: 7",
+    "del Point.__str__",
+    "Point.__repr__ = lambda self: 'own repr'",
+    "Point.other = 3",
+)
+def test_methods_that_come_later(x):
+    try:
+        size = abs(POINT)
+    except TypeError as error:
+        size = str(error)
+    return x + 1, str(POINT), f"{Point(2.0)}", size
+
+
+@given(one)
+def test_a_method_given_by_the_function(x):
+    before = str(POINT)
+    Point.__str__ = lambda self: "given"
+    after = str(POINT)
+    del Point.__str__
+    return x + 1, before, after, str(POINT)
+
+
+@changed("Kinds.__reversed__ = lambda self: [7]", "Kinds.__reversed__ = None", "del Kinds.__reversed__")
+def test_reversed_tuples(x):
+    try:
+        return x + 1, list(reversed(KINDS))
+    except TypeError as error:
+        return x + 2, str(error)
