@@ -49,7 +49,7 @@ pub(crate) fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
     once(py, &KEPT, "__kept__", "What an object of a subclass holds.", |py, values| match values {
         [object, key] => {
             let bases = [py.get_type::<PyDict>(), py.get_type::<PyList>(), py.get_type::<PyTuple>()];
-            let get = match bases.iter().find(|base| object.is_instance(base).unwrap_or(false)) {
+            let get = match bases.iter().find(|base| cpython::is_subtype(&object.get_type(), base)) {
                 Some(base) => base.getattr("__getitem__")?,
                 None => cpython::import(py, "operator")?.getattr("getitem")?,
             };

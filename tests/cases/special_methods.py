@@ -189,3 +189,31 @@ def test_reversed_tuples(x):
         return x + 1, list(reversed(KINDS))
     except TypeError as error:
         return x + 2, str(error)
+
+
+class Key:
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return hash(self.number)
+
+    def __eq__(self, other):
+        return self.number == other.number
+
+
+FIRST = Key(1)
+KEYED = {FIRST: 1, Key(2): 2}
+ORDERED = collections.OrderedDict(KEYED)
+
+
+@changed("FIRST.number = 2", "FIRST.number = 1")
+def test_keys_that_change_in_their_dict(x):
+    found = [x * value for value in KEYED.values()]
+    return found, list(ORDERED.values()), KEYED.get(Key(2)), KEYED.get(Key(1)), KEYED.get(Key(3))
+
+
+@whole
+@given(one)
+def test_keys_with_methods_of_their_own(x):
+    return [x * value for value in KEYED.values()], KEYED[Key(2)], list(ORDERED.values())

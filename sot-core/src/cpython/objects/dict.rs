@@ -36,6 +36,19 @@ pub fn dict_lacks<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> bo
     answer == 0
 }
 
+extern "C" {
+    #[link_name = "_PyDict_GetItem_KnownHash"]
+    fn get_item_of_hash(dict: *mut ffi::PyObject, key: *mut ffi::PyObject, hash: ffi::Py_hash_t) -> *mut ffi::PyObject;
+}
+
+/// True if the dict has the key under this hash. Another key that the dict keeps under this hash is compared.
+pub fn is_kept_under<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>, hash: isize) -> bool {
+    // SAFETY: live objects; the answer is borrowed or null, and only compared with null.
+    let is_found = unsafe { !get_item_of_hash(dict.as_ptr(), key.as_ptr(), hash).is_null() };
+    clear_error(dict.py());
+    is_found
+}
+
 /// True if all keys pass the test, which is asked in order, up to the first key that does not pass. The test runs no
 /// code of the program.
 #[inline]

@@ -3,8 +3,12 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rustc_hash::FxHashMap;
 
-use sot_core::error::{Flow, Unwind};
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Name, OpcodeExecutor, Trace};
 use sot_core::variable::VarId;
 
@@ -99,4 +103,44 @@ pub(crate) fn key_error(cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Unwind {
 /// Makes a `KeyError(text)`.
 pub(crate) fn empty_error(cx: &mut OpcodeExecutor<'_>, text: &str) -> Unwind {
     cx.raise(PyKeyError::new_err(text.to_owned()))
+}
+
+/// Breaks the graph at a dict from outside with a key that the dict does not find any more, or that has become equal to
+/// another key: the `__hash__` and `__eq__` of the program depend on an attribute that was written since the insertion.
+pub(super) fn refuse_changed_keys(
+    cx: &mut OpcodeExecutor<'_>,
+    dict: &Bound<'_, PyDict>,
+    entries: &[Entry],
+) -> Flow<()> {
+    if !entries.iter().any(|entry| entry.key.asks_program()) {
+        return Ok(());
+    }
+    let mut by_hash: FxHashMap<isize, Vec<&Rc<HashKey>>> = FxHashMap::default();
+    for entry in entries {
+        by_hash.entry(entry.key.hash()).or_default().push(&entry.key);
+    }
+    for keys in by_hash.values() {
+        let mut is_lost = false;
+        if let [key] = keys[..] {
+            // No other key has this hash, so the dict compares this one by identity.
+            let real = cx.trace.vars.get(key.variable).object().map(|object| object.bind(cx.py).clone());
+            let real = real.filter(|_| key.asks_program());
+            is_lost = real.is_some_and(|real| !cpython::is_kept_under(dict, &real, key.hash()));
+        }
+        for (at, key) in keys.iter().enumerate() {
+            for other in &keys[..at] {
+                if key.asks_program() || other.asks_program() {
+                    is_lost |= match key.same(cx, other) {
+                        Err(Unwind::Raise(_)) => true,
+                        is_same => is_same?,
+                    };
+                }
+            }
+        }
+        if is_lost {
+            let text = "a dict with a key that has changed since it was inserted";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rustc_hash::FxHashMap;
 
 use sot_core::bytecode::Op;
 use sot_core::cpython;
@@ -195,7 +196,7 @@ impl DictVariable {
         let mut entries = Vec::with_capacity(dict.len());
         // An OrderedDict keeps an order of its own. Methods of a subclass are not called.
         let ordered_type = ordered_type(cx.py)?;
-        let ordered = dict.is_instance(&ordered_type)?;
+        let ordered = cpython::is_subtype(&dict.get_type(), ordered_type.cast().map_err(PyErr::from)?);
         let unfit = || {
             let text = "an OrderedDict whose order does not fit what it holds";
             Unwind::break_graph(ReasonId::UnsupportedOperation, text)
@@ -206,16 +207,16 @@ impl DictVariable {
         } else {
             dict.keys().iter().collect()
         };
-        // Values are read by position, as hashing a key could run code.
-        let values: Vec<_> = if ordered { Vec::new() } else { dict.values().iter().collect() };
-        for (place, object) in keys.into_iter().enumerate() {
+        // Values are found by the identity of their keys, as hashing a key could run code.
+        let mut values: FxHashMap<_, _> = dict.iter().map(|(key, value)| (key.as_ptr(), value)).collect();
+        for object in keys {
             let key = HashKey::found(cx, &object)?;
-            let value = if ordered { dict.get_item(&object)? } else { values.get(place).cloned() };
-            let value = value.ok_or_else(unfit)?;
+            let value = values.remove(&object.as_ptr()).ok_or_else(unfit)?;
             let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::of(&object) });
             let value = cx.trace.wrap(&value, tracker);
             entries.push(Entry { key, value });
         }
+        entries::refuse_changed_keys(cx, dict, &entries)?;
         Ok((entries, ordered))
     }
 

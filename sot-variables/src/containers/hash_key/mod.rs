@@ -160,6 +160,11 @@ impl HashKey {
             || self.equality == Equality::Followed && self.bind(py).is_exact_instance_of::<StandIn>()
     }
 
+    /// True if the key is hashed and compared by methods of the program.
+    pub(crate) fn asks_program(&self) -> bool {
+        self.equality == Equality::Followed
+    }
+
     /// True if the hash is an address.
     pub fn is_address(&self) -> bool {
         matches!(self.equality, Equality::Identity(..))
