@@ -217,3 +217,108 @@ def test_keys_that_change_in_their_dict(x):
 @given(one)
 def test_keys_with_methods_of_their_own(x):
     return [x * value for value in KEYED.values()], KEYED[Key(2)], list(ORDERED.values())
+
+
+class Meta(type):
+    pass
+
+
+class Made(metaclass=Meta):
+    pass
+
+
+@changed(
+    "Meta.__instancecheck__ = lambda cls, object: True",
+    "Meta.__subclasscheck__ = lambda cls, other: True",
+    "del Meta.__instancecheck__",
+    "del Meta.__subclasscheck__",
+)
+def test_hooks_that_metaclasses_get_later(x):
+    return x + 1, isinstance(5, Made), issubclass(int, Made)
+
+
+class Written(metaclass=Meta):
+    pass
+
+
+@changed("Meta.__setattr__ = lambda cls, name, value: LOG.append(name)", "del Meta.__setattr__")
+def test_writes_that_metaclasses_take_later(x):
+    Written.held = 1
+    return x + 1, list(LOG), dir(Made()) == []
+
+
+class Empty:
+    def __iter__(self):
+        return self
+
+
+EMPTY = Empty()
+
+
+@changed("Empty.__next__ = lambda self: next(iter(()))", "del Empty.__next__")
+def test_an_iterator_that_becomes_one(x):
+    try:
+        return x + 1, next(EMPTY, "end")
+    except TypeError as error:
+        return x + 2, str(error)
+
+
+@changed("Empty.__dir__ = lambda self: ['b', 'a']", "del Empty.__dir__")
+def test_names_that_a_class_gives_later(x):
+    return x + 1, "a" in dir(EMPTY)
+
+
+class Raised(Exception):
+    pass
+
+
+@changed(
+    "Raised.__new__ = lambda cls, *args: ValueError('other')",
+    "del Raised.__new__",
+    "Raised.__init__ = lambda self, *args: LOG.append(args)",
+    "del Raised.__init__",
+    "Raised.__str__ = lambda self: 'own'",
+)
+def test_exceptions_made_in_another_way(x):
+    try:
+        raise Raised(1)
+    except Exception as error:
+        return x + 1, type(error).__name__, str(error), repr(error), len(LOG)
+
+
+class Listed(list):
+    pass
+
+
+class Text(str):
+    pass
+
+
+LISTED, TEXT = Listed([1]), Text("a")
+
+
+@changed(
+    "Listed.__mul__ = Text.__mul__ = lambda self, other: 7",
+    "del Listed.__mul__, Text.__mul__",
+)
+def test_products_of_sequences(x):
+    found = []
+    for work in (lambda: LISTED * [2], lambda: TEXT * [2]):
+        try:
+            found.append(work())
+        except TypeError as error:
+            found.append(type(error).__name__)
+    return x + 1, found
+
+
+class Abstract(abc.ABCMeta):
+    pass
+
+
+class Checked(metaclass=Abstract):
+    pass
+
+
+@changed("Abstract.__subclasscheck__ = lambda cls, other: True", "del Abstract.__subclasscheck__")
+def test_an_abstract_metaclass_that_gets_a_hook(x):
+    return x + 1, isinstance(5, Checked), issubclass(int, Checked)

@@ -290,8 +290,7 @@ fn sorted(cx: &mut OpcodeExecutor<'_>, names: VarId) -> Flow<VarId> {
 /// otherwise.
 fn dir(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
     let ty = cx.type_of(object)?.cast_into::<PyType>().map_err(PyErr::from)?;
-    let own = cpython::type_lookup(&ty, &PyString::intern(cx.py, "__dir__"));
-    if own.is_some_and(|own| own.is_exact_instance_of::<PyFunction>()) {
+    if object_model::is_python_method(cx, object, "__dir__")? {
         let names = object_model::call_special(cx, object, "__dir__", &[])?;
         return sorted(cx, names);
     }

@@ -174,7 +174,7 @@ impl<'py> TypeCheck<'py> {
     /// Checks a class: by CPython if the metaclass is `type` or `ABCMeta`, otherwise by inlining the hook of the
     /// metaclass.
     fn ask_class(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>, variable: VarId) -> Flow<bool> {
-        let hook = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, self.hook));
+        let hook = self.hook_of_metaclass(cx, class, variable)?;
         let is_own = |ty: PyResult<Bound<'py, PyAny>>| {
             let own = ty.and_then(|ty| ty.getattr("__dict__")?.get_item(self.hook));
             matches!((&hook, own), (Some(hook), Ok(own)) if hook.is(&own))
@@ -191,7 +191,14 @@ impl<'py> TypeCheck<'py> {
                 return Err(cannot("a class test of a class made in the trace, by a __subclasshook__ of the program"));
             }
             let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
-            let is = ty.is_subclass(class.as_any()).map_err(|error| cx.raise(error))?;
+            if !plain && !self.asks_plain_hook(cx, class, variable)? {
+                return Err(cannot("a class test by a __subclasscheck__ of the program"));
+            }
+            let is = if plain {
+                cpython::is_subtype(ty, class)
+            } else {
+                ty.is_subclass(class.as_any()).map_err(|error| cx.raise(error))?
+            };
             if !plain
                 && !cpython::is_subtype(ty, class)
                 && cx.trace.trackers.is_loadable(cx.trace.vars.tracker(variable))
@@ -208,6 +215,38 @@ impl<'py> TypeCheck<'py> {
         }
         let answer = object_model::call_special(cx, variable, self.hook, &[self.object])?;
         cx.truth(answer)
+    }
+
+    /// True if the `__subclasscheck__` of a metaclass derived from `ABCMeta`, which `ABCMeta.__instancecheck__` calls, is
+    /// the one of `ABCMeta`.
+    fn asks_plain_hook(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>, variable: VarId) -> Flow<bool> {
+        let abstract_type = cpython::import(cx.py, "abc")?.getattr("ABCMeta")?;
+        if class.get_type().is(&abstract_type) {
+            return Ok(true);
+        }
+        let Some((found, tracker)) = object_model::lookup(cx, variable, &"__subclasscheck__".into())? else {
+            return Ok(false);
+        };
+        object_model::guard_identity(cx, &found, tracker);
+        Ok(abstract_type.getattr("__dict__")?.get_item("__subclasscheck__")?.is(&found))
+    }
+
+    /// Returns the hook of the metaclass. Guards the hook of a metaclass of the program, which may get another one.
+    fn hook_of_metaclass(
+        &self,
+        cx: &mut OpcodeExecutor<'py>,
+        class: &Bound<'py, PyType>,
+        variable: VarId,
+    ) -> Flow<Option<Bound<'py, PyAny>>> {
+        let metaclass = class.get_type();
+        if metaclass.is(cpython::import(cx.py, "abc")?.getattr("ABCMeta")?) {
+            return Ok(cpython::type_lookup(&metaclass, &PyString::intern(cx.py, self.hook)));
+        }
+        let found = object_model::lookup(cx, variable, &self.hook.into())?;
+        Ok(found.map(|(found, tracker)| {
+            object_model::guard_identity(cx, &found, tracker);
+            found
+        }))
     }
 
     /// Calls the `__subclasshook__` of an abstract base class made in the trace. CPython caches its result for each

@@ -424,9 +424,11 @@ impl Variable for ClassVariable {
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
-        let hook = PyString::intern(cx.py, hook);
-        let found = cpython::type_lookup(&self.class(&cx.trace)?.get_type(), &hook);
-        let of_type = cpython::type_lookup(&cx.py.get_type::<PyType>(), &hook);
+        let of_type = cpython::type_lookup(&cx.py.get_type::<PyType>(), &PyString::intern(cx.py, hook));
+        let found = object_model::lookup(cx, this, &Rc::from(hook))?.map(|(found, tracker)| {
+            object_model::guard_identity(cx, &found, tracker);
+            found
+        });
         let plain = match (&found, &of_type) {
             (Some(found), Some(of_type)) => found.is(of_type),
             _ => false,

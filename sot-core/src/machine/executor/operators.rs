@@ -7,9 +7,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
-use super::{changing, claim, object_model, open_input, open_number, OpcodeExecutor};
+use super::{changing, claim, object_model, open_input, open_number, warnings, OpcodeExecutor};
 use crate::cpython;
-use crate::error::{Flow, Reason, ReasonId};
+use crate::error::{Flow, Reason, ReasonId, Unwind};
 use crate::guard::Test;
 use crate::machine::variable::{Form, VarId, Variable};
 use crate::operators::{BinaryOp, CompareOp, UnaryOp};
@@ -26,6 +26,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = try_binary(self, op, lhs, rhs)? {
             return Ok(result);
         }
+        refuse_unusual_count(self, op, lhs, rhs)?;
         Err(self.misfit(op.method(), &[lhs, rhs])?)
     }
 
@@ -76,6 +77,7 @@ impl<'py> OpcodeExecutor<'py> {
                 return Ok(result);
             }
         }
+        refuse_unusual_count(self, op, lhs, rhs)?;
         Err(self.misfit(&op.inplace(), &[lhs, rhs])?)
     }
 
@@ -244,6 +246,10 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(truth);
         }
         if let Some(known) = self.known(value)? {
+            if known.is(self.py.NotImplemented()) {
+                // From 3.9 on, CPython warns.
+                return Ok(warnings::unless_it_warns(self.py, || known.is_truthy())??);
+            }
             return Ok(known.is_truthy()?);
         }
         self.see(value)?.truth(self, value)
@@ -307,7 +313,24 @@ fn keeps_right_from_repeating(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: Va
     }
     let name = op.reflected();
     let method = object_model::lookup(cx, rhs, &name.into())?;
-    Ok(method.is_some_and(|(method, _)| object_model::repeats(&method, name)))
+    let Some((method, tracker)) = method else { return Ok(false) };
+    object_model::guard_identity(cx, &method, tracker);
+    Ok(object_model::repeats(&method, name))
+}
+
+/// Breaks the graph before an error about `sequence * count` if the count is no number, but has an `__index__`, such as
+/// a list of a class that has the method: after both operators have refused, CPython repeats the sequence.
+fn refuse_unusual_count(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<()> {
+    if op != BinaryOp::Multiply {
+        return Ok(());
+    }
+    for (sequence, count) in [(lhs, rhs), (rhs, lhs)] {
+        if object_model::is_sequence(cx, sequence)? && object_model::has_special(cx, count, "__index__")? {
+            let text = format!("a sequence times a {}", cx.type_name(count)?);
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+    }
+    Ok(())
 }
 
 /// True if the type of the right operand is a proper subclass of the left one's, so that the right operand is asked

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::PyType;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
@@ -20,13 +20,11 @@ pub fn instantiate<'py>(
     ty: &Bound<'py, PyType>,
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
-    let py = cx.py;
-    let lookup = |name: &str| cpython::type_lookup(ty, &PyString::intern(py, name));
-    let in_c = lookup("__new__").is_some_and(|new| cpython::builtin_type_name(&new) == "builtin_function_or_method");
-    if !in_c {
+    let new = method_of_class(cx, class, ty, "__new__")?;
+    if new.is_none_or(|new| cpython::builtin_type_name(&new) != "builtin_function_or_method") {
         return Ok(None);
     }
-    let init = lookup("__init__");
+    let init = method_of_class(cx, class, ty, "__init__")?;
     let initialized_in_c = initialized_in_c_only(init.as_ref());
     refuse_hiding_slots(ty)?;
     if group::is_group_type(ty) {
@@ -49,6 +47,21 @@ pub fn instantiate<'py>(
         }
     }
     Ok(Some(exception))
+}
+
+/// Looks up a method in the class, and guards its identity.
+fn method_of_class<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    ty: &Bound<'py, PyType>,
+    name: &str,
+) -> Flow<Option<Bound<'py, PyAny>>> {
+    let of = cx.trace.vars.tracker(class);
+    let found = object_model::lookup_in_type(cx, ty.as_any(), of, &Rc::from(name))?;
+    Ok(found.map(|(found, tracker)| {
+        object_model::guard_identity(cx, &found, tracker);
+        found
+    }))
 }
 
 fn initialized_in_c_only(init: Option<&Bound<'_, PyAny>>) -> bool {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyTuple, PyType};
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -349,7 +349,8 @@ impl Variable for ExceptionVariable {
     }
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
-        let Some(given) = value.filter(|_| !is_overridden(&cx.trace, &self.ty)) else {
+        let is_overridden = !is_method_of_c(cx, this, "__setattr__")?;
+        let Some(given) = value.filter(|_| !is_overridden) else {
             return object_model::set_attr(cx, this, name, value);
         };
         match &**name {
@@ -428,24 +429,18 @@ fn real_arguments<'py>(cx: &mut OpcodeExecutor<'py>, args: &[VarId]) -> Flow<Opt
     let mut real = Vec::with_capacity(args.len());
     for &arg in args {
         let found = match cx.see_as::<ExceptionVariable>(arg)? {
-            Some(exception) if has_text_of_c_code(exception.ty.bind(cx.py)) => {
+            Some(exception) => {
+                if !is_method_of_c(cx, arg, "__str__")? || !is_method_of_c(cx, arg, "__repr__")? {
+                    return Ok(None);
+                }
                 sequence::nested(|| exception.real_for_text(cx)).ok_or_else(sequence::endless)??
             }
-            Some(_) => None,
             None => cx.materialize(arg)?,
         };
         let Some(found) = found else { return Ok(None) };
         real.push(found);
     }
     Ok(Some(real))
-}
-
-fn has_text_of_c_code(ty: &Bound<'_, PyAny>) -> bool {
-    let in_c = |name: &&str| {
-        let found = ty.cast::<PyType>().ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(ty.py(), name)));
-        found.is_some_and(|found| cpython::builtin_type_name(&found) == "wrapper_descriptor")
-    };
-    ["__str__", "__repr__"].iter().all(in_c)
 }
 
 /// Returns the exception whose traceback the variable is.
@@ -469,9 +464,9 @@ fn is_exception(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
     Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyBaseException>())))
 }
 
-/// True if the class overrides `__setattr__`.
-fn is_overridden(trace: &Trace<'_>, ty: &Py<PyAny>) -> bool {
-    let ty = ty.bind(trace.py).cast::<PyType>();
-    let found = ty.ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(trace.py, "__setattr__")));
-    found.is_none_or(|found| cpython::builtin_type_name(&found) != "wrapper_descriptor")
+/// True if the special method of the value's class is one of C. Guards the method.
+fn is_method_of_c(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
+    let Some((found, tracker)) = object_model::lookup(cx, this, &Rc::from(name))? else { return Ok(false) };
+    object_model::guard_identity(cx, &found, tracker);
+    Ok(cpython::builtin_type_name(&found) == "wrapper_descriptor")
 }

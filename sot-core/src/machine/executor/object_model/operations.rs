@@ -65,7 +65,8 @@ pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
 /// `item in x` through `__contains__`, else by iteration.
 pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
     match lookup(cx, this, &Rc::from("__contains__"))? {
-        Some((refused, _)) if refused.is_none() => {
+        Some((refused, tracker)) if refused.is_none() => {
+            guard_identity(cx, &refused, tracker);
             let text = format!("'{}' object is not a container", cx.type_name(this)?);
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
@@ -195,6 +196,7 @@ fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: Va
         return Ok(None);
     }
     if repeats(&descriptor, name) && !cx.has_special(other, "__index__")? {
+        guard_identity(cx, &descriptor, tracker);
         return Ok(None);
     }
     let result = call_special(cx, this, name, &[other])?;
