@@ -2,7 +2,7 @@
 //! declares to be values.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyComplex, PyString};
+use pyo3::types::{PyBytes, PyComplex, PyString, PyTuple};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor, Trace};
@@ -153,8 +153,15 @@ impl Variable for ConstantVariable {
                 cx.fold(|_| value.rem(other)).map(Some)
             }
             None => {
+                let is_tuple =
+                    cx.type_of(other)?.cast().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyTuple>()));
                 let (values, mapping) = match cx.see_as::<TupleVariable>(other)? {
                     Some(tuple) => (tuple.items.clone(), None),
+                    None if is_tuple => {
+                        // CPython takes the items of the tuple, whatever its class overrides.
+                        let text = "formatting of a tuple whose class overrides what tuples do";
+                        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+                    }
                     None => (vec![other], cx.has_special(other, "__getitem__")?.then_some(other)),
                 };
                 let template = self.value.bind(cx.py).clone();

@@ -322,3 +322,125 @@ class Checked(metaclass=Abstract):
 @changed("Abstract.__subclasscheck__ = lambda cls, other: True", "del Abstract.__subclasscheck__")
 def test_an_abstract_metaclass_that_gets_a_hook(x):
     return x + 1, isinstance(5, Checked), issubclass(int, Checked)
+
+
+class Long(tuple):
+    def __len__(self):
+        return asked("len")
+
+    def __iter__(self):
+        return iter([asked("iter")])
+
+
+LONG = Long((1, 2))
+
+
+@changed(*AGAIN)
+def test_templates_of_tuples_that_override_their_items(x):
+    return x + 1, "%s %s" % LONG, list(LOG)
+
+
+class Few(frozenset):
+    def __len__(self):
+        return asked("len")
+
+
+class Read(dict):
+    def __getattribute__(self, name):
+        LOG.append(name)
+        return dict.__getattribute__(self, name)
+
+
+FEW, READ = Few([1]), Read(a=1)
+
+
+@changed("LOG.clear()", "K = 2")
+def test_containers_that_are_not_asked(x):
+    return x * len(FEW), len(READ), list(READ), 1 in FEW, list(LOG)
+
+
+class Complex(str):
+    def __complex__(self):
+        return 2j
+
+
+class Silent:
+    def __contains__(self, item):
+        return NotImplemented
+
+
+COMPLEX, SILENT = Complex("1"), Silent()
+
+
+@given(one)
+def test_texts_of_complex_numbers(x):
+    return x + 1, complex(COMPLEX)
+
+
+@given(one)
+def test_a_container_that_does_not_answer(x):
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        found = 1 in SILENT
+    return x + 1, found, [str(warning.message) for warning in given]
+
+
+class Counts(list):
+    def __index__(self):
+        return 2
+
+
+@given(one)
+def test_sequences_times_a_sequence_with_an_index(x):
+    try:
+        return x + 1, [0] * Counts([1]), "ab" * Counts([1])
+    except TypeError as error:
+        return x + 2, str(error)
+
+
+class At:
+    def __index__(self):
+        return asked("index")
+
+
+AT = At()
+
+
+@changed(*AGAIN)
+def test_searches_from_an_index(x):
+    try:
+        return x + 1, (1, 2, 3, 4).index(4, AT), [1, 2, 3, 4].index(4, AT, 4), list(LOG)
+    except TypeError as error:
+        return x + 2, str(error)
+
+
+@whole
+@given(one)
+def test_searches_within_bounds(x):
+    return x + 1, (1, 2, 1).index(1, 1), (1, 2, 1).index(1, -1, 99), [1, 2].index(2, -(10**30), 10**30), (1, 2).index(2, True)
+
+
+@given(one)
+def test_searches_from_what_is_no_index(x):
+    found = []
+    for start in (None, "1", 1.5, EMPTY):
+        try:
+            found.append((1, 2).index(1, start))
+        except TypeError as error:
+            found.append(str(error))
+    return x + 1, found
+
+
+DIGITS = "1" * 5000
+limit_digits = getattr(sys, "set_int_max_str_digits", int)
+
+
+@changed("limit_digits(0)", "limit_digits(640)", "limit_digits(4300)")
+def test_numbers_of_many_digits(x):
+    found, ten = [], len("0123456789")
+    for work in (lambda: int(DIGITS) % 7, lambda: len(str(ten**700)), lambda: len(f"{ten**700}")):
+        try:
+            found.append(work())
+        except ValueError:
+            found.append("refused")
+    return x + 1, found

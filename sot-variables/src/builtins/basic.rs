@@ -314,6 +314,7 @@ pub(super) fn fold_or<'py>(
     }
     match cx.materialize_args(args)? {
         Some((positional, keywords)) => {
+            refuse_many_digits(name, &positional)?;
             if matches!(name, "str" | "bytes") {
                 codecs::refuse_registered(cx.py, &positional, &keywords)?;
             }
@@ -322,6 +323,27 @@ pub(super) fn fold_or<'py>(
         }
         None => otherwise(cx),
     }
+}
+
+/// Lowest limit that `sys.set_int_max_str_digits` accepts, and the bits of the smallest number with more digits.
+const MIN_DIGITS_LIMIT: (usize, u64) = (640, 2126);
+
+/// Breaks the graph at the conversion of a number with so many digits that the limit of the interpreter, which may
+/// change, decides about it.
+fn refuse_many_digits(name: &str, positional: &Bound<'_, PyTuple>) -> Flow<()> {
+    let Ok(value) = positional.get_item(0) else { return Ok(()) };
+    let (most_digits, bits) = MIN_DIGITS_LIMIT;
+    let is_long = match name {
+        "int" => value.is_instance_of::<PyString>() && value.len()? > most_digits,
+        "str" | "repr" | "ascii" | "format" => {
+            value.is_exact_instance_of::<PyInt>() && value.call_method0("bit_length")?.extract::<u64>()? >= bits
+        }
+        _ => false,
+    };
+    if is_long {
+        return Err(cannot("a number of many digits, which sys.set_int_max_str_digits may limit"));
+    }
+    Ok(())
 }
 
 fn special(cx: &mut OpcodeExecutor<'_>, value: VarId, name: &str, args: &[VarId], error: &str) -> Flow<VarId> {

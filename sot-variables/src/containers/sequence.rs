@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyInt, PyList, PySlice, PyString, PyTuple};
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -186,11 +186,10 @@ pub(crate) fn times(cx: &mut OpcodeExecutor<'_>, factor: VarId) -> Flow<Option<i
     // Types such as scalars on a device implement the operator themselves.
     let multiplies = match object_model::lookup(cx, factor, &Rc::from("__rmul__"))? {
         // `__rmul__` of a C number type refuses sequences.
-        Some((found, tracker)) if cpython::builtin_type_name(&found) == "wrapper_descriptor" => {
+        Some((found, tracker)) => {
             object_model::guard_identity(cx, &found, tracker);
-            subclass::value_of(cx, factor)?.is_none()
+            cpython::builtin_type_name(&found) != "wrapper_descriptor" || subclass::value_of(cx, factor)?.is_none()
         }
-        Some(_) => true,
         None => false,
     };
     if multiplies || !cx.has_special(factor, "__index__")? {
@@ -241,11 +240,20 @@ pub(crate) fn bounds(
 
 fn bound(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>, default: usize, len: usize) -> Flow<usize> {
     let Some(value) = value else { return Ok(default) };
-    let Some(index) = cx.known_int(value)? else {
+    let index = index_object(cx, value)?;
+    if index.is_none() && cx.has_special(value, "__index__")? {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a position that is not known while tracing"));
+    }
+    let is_index = |index: &Bound<'_, PyAny>| {
+        cpython::type_lookup(&index.get_type(), &PyString::intern(index.py(), "__index__")).is_some()
+    };
+    let Some(index) = index.filter(is_index) else {
         return Err(cx.raise(PyTypeError::new_err("slice indices must be integers or have an __index__ method")));
     };
-    let index = if index < 0 { index + len as i64 } else { index };
-    Ok(usize::try_from(index).unwrap_or(0).min(len))
+    // Slices know the rules for indices of any size and sign.
+    let slice = cx.py.get_type::<PySlice>().call1((index, cx.py.None()))?;
+    let start = slice.call_method1("indices", (len,)).map_err(|error| cx.raise(error))?.get_item(0)?;
+    Ok(start.extract()?)
 }
 
 /// Returns an `IndexError` with CPython's message.

@@ -65,7 +65,7 @@ const FREE: setentry = setentry { key: std::ptr::null_mut(), hash: 0 };
 pub fn copy_of_set<'py>(set: &Bound<'py, PyAny>, frozen: bool) -> PyResult<Bound<'py, PyAny>> {
     let py = set.py();
     let copy = if frozen { PyFrozenSet::empty(py)?.into_any() } else { PySet::empty(py)?.into_any() };
-    let (Some(entries), Some(finger), false) = (entries(set), finger(set), frozen && set.len()? == 0) else {
+    let (Some(entries), Some(finger), false) = (entries(set), finger(set), frozen && used(set) == 0) else {
         // The empty frozenset may be shared by everyone.
         return Ok(copy);
     };
@@ -80,6 +80,12 @@ pub fn copy_of_set<'py>(set: &Bound<'py, PyAny>, frozen: bool) -> PyResult<Bound
         (*raw).used = taken.map(|entry| ffi::Py_INCREF(entry.key)).count() as isize;
     }
     Ok(copy)
+}
+
+/// Number of elements. A class derived from a set may have a `__len__` of its own.
+fn used(set: &Bound<'_, PyAny>) -> isize {
+    // SAFETY: `entries` has seen that it is a set.
+    entries(set).map_or(0, |_| unsafe { (*set.as_ptr().cast::<PySetObject>()).used })
 }
 
 fn finger(set: &Bound<'_, PyAny>) -> Option<isize> {

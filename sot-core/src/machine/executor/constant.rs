@@ -1,10 +1,11 @@
 //! Constant folding: CPython executes a pure operation on known values while tracing; its errors are the program's.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
 
 use super::{warnings, OpcodeExecutor};
-use crate::error::{Flow, Unwind};
+use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
 
 impl<'py> OpcodeExecutor<'py> {
@@ -70,6 +71,16 @@ fn see_deeply(cx: &mut OpcodeExecutor<'_>, id: VarId, depth: usize, seen: &mut F
 pub(super) fn outcome<'py>(cx: &mut OpcodeExecutor<'py>, result: PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
     match result {
         Ok(value) => cx.wrap_fresh(&value),
+        Err(error) if is_of_digits_limit(cx.py, &error) => Err(Unwind::break_graph(
+            ReasonId::UnsupportedCall,
+            "a number of more digits than sys.set_int_max_str_digits allows",
+        )),
         Err(error) => Err(cx.raise(error)),
     }
+}
+
+/// True if an error says that a number has too many digits. The limit may change between the calls.
+fn is_of_digits_limit(py: Python<'_>, error: &PyErr) -> bool {
+    let text = || error.value(py).str().is_ok_and(|text| text.to_string_lossy().starts_with("Exceeds the limit ("));
+    error.get_type(py).is(py.get_type::<PyValueError>()) && text()
 }
