@@ -138,12 +138,14 @@ impl GuardProgram {
     }
 
     /// Collects the sizes and numbers that now differ, and a container that lacks an item now. Stops at a guard that
-    /// fails for any other reason: behind it, values may be others than those that the trace met.
+    /// fails for any other reason: behind it, values may be others than those that the trace met. A number on which
+    /// several guards depend is counted once.
     pub fn differing<'py>(&self, frame: &impl FrameView<'py>, found: &mut Differing) {
         if !self.state_holds(frame.py()) {
             return;
         }
         let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
+        let mut counted = FxHashSet::default();
         for (at, step) in self.steps.iter().enumerate() {
             match step {
                 Step::Fetch(fetch) => match fetch.run(frame, &registers) {
@@ -166,7 +168,7 @@ impl GuardProgram {
                         _ => Vec::new(),
                     };
                     if differing.is_empty() {
-                        *found.numbers.entry(asked.clone()).or_default() += 1;
+                        *found.numbers.entry(asked.clone()).or_default() += usize::from(counted.insert(asked));
                         for leaf in leaves {
                             found.numbers.entry(leaf.clone()).or_default();
                         }

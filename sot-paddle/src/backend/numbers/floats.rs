@@ -218,7 +218,7 @@ fn change<'py>(
         return Call { paddle, numbers, name, given: bind(name, parameters, args, kwargs)? }.build();
     }
     // The number is what is written to the items. Some kernels write it to `float64` as a `float32`.
-    let is_plain = kwargs.is_none_or(|kwargs| kwargs.is_empty()) && args.len() == 3;
+    let is_plain = kwargs.is_none_or(PyDictMethods::is_empty) && args.len() == 3;
     if !is_plain || dtype_of(paddle, &args.get_item(0)?)? != "float32" {
         return Err(refuse_unlike_number(&name));
     }
