@@ -116,6 +116,9 @@ def changed(x, change):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int64", "bool", "complex64"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_with_a_float_that_differs(name, dtype, shape):
+    is_first = paddle.__version__.startswith("3.0")
+    if name == "items_by_mask" and not shape and is_first:
+        pytest.skip("Paddle 3.0 ends the process where a mask without dimensions chooses what is written")
     x = paddle.to_tensor([[1.5, -2.25, 0.0, -0.0], [3e4, 1e-3, float("nan"), float("-inf")]], dtype="float64")
     x = (x if dtype.startswith(("float", "complex")) else paddle.nan_to_num(x, neginf=7.0)).cast(dtype)
     x = x if shape else x[0, 0].reshape([])
@@ -139,10 +142,12 @@ def test_functions_with_a_float_that_differs(name, dtype, shape):
     counted = sot.stats()
     everywhere = ("less", "greater", "equal", "where", "full", "full_of_named_types", "scale", "lerp", "chosen")
     everywhere += ("masked_fill", "masked_fill_", "scale_", "to_tensor", "to_tensor_of_named_types")
-    if dtype == "float32" and name in everywhere:
+    if dtype == "float32" and name in everywhere and (shape or not is_first):
         assert counted.translations <= 4 and not counted.breaks, counted
-    # If a number cannot stay open, the function is left to CPython after some translations.
-    assert all("too-many-translations" in reason for reason in counted.fallbacks)
+    # If a number cannot stay open, the function is left to CPython after some translations. Paddle 3.0 has no program
+    # for masks of float16.
+    without = ("too-many-translations", "where_ changes a tensor") if is_first else ("too-many-translations",)
+    assert all(any(text in reason for text in without) for reason in counted.fallbacks)
 
 
 def test_gradients_through_functions_with_a_float_that_differs():

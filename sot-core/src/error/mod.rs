@@ -254,7 +254,7 @@ reasons! {
         "Nothing: this call fills the cache, and the next one is translated.";
     /// Code that the program has registered (`flatten`, `__eq__` of a value type) raised while a guard asked it.
     RegistrationRaised = "registration-raised", Frame,
-        "Mend the registered function or class: the reason names its exception and the registration.";
+        "Fix the registered function or class: the reason names its exception and the registration.";
     /// What a function that the program has registered (`flatten`) gives is not equal to itself, so that no guard on it
     /// would hold.
     RegistrationDiffers = "registration-differs", Frame,

@@ -137,9 +137,9 @@ impl GuardProgram {
         Ok((program, GuardSubjects(subjects)))
     }
 
-    /// Collects the sizes and numbers that now differ, and a container that lacks an item now. Stops at a guard that
-    /// fails for any other reason: behind it, values may be others than those that the trace met. A number on which
-    /// several guards depend is counted once.
+    /// Collects the sizes and numbers that now differ, and a container that lacks an item or has another length now.
+    /// Stops there, and at a guard that fails for any other reason: the trace of such a call may meet other values
+    /// behind it. A number on which several guards depend is counted once.
     pub fn differing<'py>(&self, frame: &impl FrameView<'py>, found: &mut Differing) {
         if !self.state_holds(frame.py()) {
             return;
@@ -171,6 +171,9 @@ impl GuardProgram {
                         *found.numbers.entry(asked.clone()).or_default() += usize::from(counted.insert(asked));
                         for leaf in leaves {
                             found.numbers.entry(leaf.clone()).or_default();
+                        }
+                        if !matches!(check, Check::Equals(_)) {
+                            return;
                         }
                     }
                     for axis in differing {

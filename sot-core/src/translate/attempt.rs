@@ -76,7 +76,10 @@ pub(super) fn translate_to_the_end(
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
         }
     }
-    Err(pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at"))
+    let last = attempts.pop().and_then(|attempt| attempt.abandoned).map_or_else(String::new, |last| last.text);
+    let count = policy::MAX_RESTARTS;
+    let text = format!("{count} attempts to translate the function were abandoned, the last one because of: {last}");
+    Err(pyo3::exceptions::PyRuntimeError::new_err(text))
 }
 
 /// The result of one simulation.
@@ -139,7 +142,11 @@ fn translate(
     let mut cx = match OpcodeExecutor::new(py, runtime, &frame.globals().to_owned(), Rc::new(history), handover) {
         Ok(cx) => cx,
         Err(Unwind::Internal(error)) => return Err(*error),
-        Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
+        Err(Unwind::BreakGraph(reason) | Unwind::Fallback(reason)) => {
+            let text = format!("the simulation cannot begin: {}", reason.text);
+            return Err(pyo3::exceptions::PyRuntimeError::new_err(text));
+        }
+        Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the simulation cannot begin")),
     };
     let attempt = make_entry(&mut cx, cache, frame, &unit, wanted, &start);
     *learnt = cx.take_learnt();

@@ -176,56 +176,73 @@ impl<'py> OpcodeExecutor<'py> {
         limits::refuse_full_stack()?;
         let resumable = depth <= policy::MAX_RESUMABLE && self.stack.iter().skip(1).all(|frame| frame.claim.is_some());
         loop {
-            if resumable {
-                self.save();
-                if let Some(dropped) = watched::dropped(self) {
-                    let text = format!("{} is dropped, and its destruction runs code", self.trace.text(dropped));
-                    let reason = Reason::new(ReasonId::UnsupportedOperation, text);
-                    let frame = self.stack.frame_mut();
-                    frame.at = frame.pc;
-                    return Err(with_location(self, Unwind::BreakGraph(Box::new(Reason { between: true, ..reason }))));
-                }
-                if let Some(planned) = self.checkpoints.due() {
-                    let frame = self.stack.frame_mut();
-                    frame.at = frame.pc;
-                    let unwind = if planned.reads_frame {
-                        self.stack.leave_to_cpython(planned.reason)
-                    } else {
-                        Unwind::BreakGraph(Box::new(planned.reason))
-                    };
-                    return Err(with_location(self, unwind));
-                }
-            }
-            let next = step(self);
-            if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
-                if let Some(unwind) = watched::dropped_by_write(self)? {
-                    return Err(with_location(self, unwind));
-                }
-            }
-            match next {
-                Ok(Next::Continue) => {}
-                Ok(Next::Jump(label)) => {
-                    if let Some(unwind) = if resumable { rounds::round_begins(self, label) } else { None } {
-                        let frame = self.stack.frame_mut();
-                        (frame.at, frame.pc) = (label, label);
-                        self.save();
-                        return Err(with_location(self, unwind));
-                    }
-                    self.stack.frame_mut().pc = label;
-                }
-                Ok(Next::Return(value)) => return Ok(Exit::Return(value)),
-                Ok(Next::Yield(value)) => return Ok(Exit::Yield(value)),
-                Err(Unwind::Raise(exception)) => {
-                    self.stack.truncate(depth);
-                    unwinding::refuse_longer_traceback(self, exception)
-                        .map_err(|unwind| with_location(self, unwind))?;
-                    unwinding::refuse_unknown_context(self, exception).map_err(|unwind| with_location(self, unwind))?;
-                    unwinding::handle_exception(self, exception).map_err(|unwind| with_location(self, unwind))?;
-                }
+            match self.advance(depth, resumable) {
+                Ok(None) => {}
+                Ok(Some(exit)) => return Ok(exit),
                 Err(unwind) => return Err(with_location(self, unwind)),
             }
         }
     }
+
+    /// Simulates one instruction of the innermost frame, the one at `depth`. Returns how the frame ended, if it did.
+    /// `resumable`: the graph can be broken between two instructions of the frame.
+    fn advance(&mut self, depth: usize, resumable: bool) -> Flow<Option<Exit>> {
+        if resumable {
+            self.save();
+            if let Some(unwind) = break_between(self) {
+                return Err(unwind);
+            }
+        }
+        let next = step(self);
+        if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
+            if let Some(unwind) = watched::dropped_by_write(self)? {
+                return Err(unwind);
+            }
+        }
+        match next {
+            Ok(Next::Continue) => Ok(None),
+            Ok(Next::Jump(label)) => jump(self, label, resumable).map(|()| None),
+            Ok(Next::Return(value)) => Ok(Some(Exit::Return(value))),
+            Ok(Next::Yield(value)) => Ok(Some(Exit::Yield(value))),
+            Err(Unwind::Raise(exception)) => {
+                self.stack.truncate(depth);
+                unwinding::refuse_longer_traceback(self, exception)?;
+                unwinding::refuse_unknown_context(self, exception)?;
+                unwinding::handle_exception(self, exception).map(|()| None)
+            }
+            Err(unwind) => Err(unwind),
+        }
+    }
+}
+
+/// Returns why the graph breaks before the next instruction, if it does.
+fn break_between(cx: &mut OpcodeExecutor<'_>) -> Option<Unwind> {
+    if let Some(dropped) = watched::dropped(cx) {
+        let text = format!("{} is dropped, and its destruction runs code", cx.trace.text(dropped));
+        let reason = Reason::new(ReasonId::UnsupportedOperation, text);
+        let frame = cx.stack.frame_mut();
+        frame.at = frame.pc;
+        return Some(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason })));
+    }
+    let planned = cx.checkpoints.due()?;
+    let frame = cx.stack.frame_mut();
+    frame.at = frame.pc;
+    Some(if planned.reads_frame {
+        cx.stack.leave_to_cpython(planned.reason)
+    } else {
+        Unwind::BreakGraph(Box::new(planned.reason))
+    })
+}
+
+/// Goes on at `label`, unless a loop ends its graph before the iteration that begins there.
+fn jump(cx: &mut OpcodeExecutor<'_>, label: Label, resumable: bool) -> Flow<()> {
+    let ends = if resumable { rounds::round_begins(cx, label) } else { None };
+    let frame = cx.stack.frame_mut();
+    frame.pc = label;
+    let Some(unwind) = ends else { return Ok(()) };
+    frame.at = label;
+    cx.save();
+    Err(unwind)
 }
 
 /// Simulates one instruction of the innermost frame.

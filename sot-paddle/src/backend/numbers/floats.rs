@@ -11,6 +11,7 @@ use sot_core::cpython;
 use crate::backend::memory::in_place;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::sizes::{NumberValues, COMPARISONS};
+use crate::backend::numbers::where_op;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
@@ -239,7 +240,8 @@ fn choose<'py>(
         return Err(refused());
     }
     let (condition, own) = (args.get_item(0)?, paddle.release.where_float);
-    if dtype_of(paddle, &condition)? != "bool" {
+    let meta = meta::of_value(paddle, &condition)?.filter(|meta| &*meta.dtype == "bool");
+    if meta.is_none_or(|meta| where_op::is_made_a_vector(paddle, &meta)) {
         return Err(refused());
     }
     let api = cpython::import(callee.py(), "paddle")?;

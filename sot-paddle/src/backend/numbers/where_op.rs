@@ -33,6 +33,11 @@ pub(crate) fn call<'py>(
         return Ok(None);
     }
     let types = [number_type(paddle, &operands[1]), number_type(paddle, &operands[2])];
+    if types.iter().any(Option::is_some) && is_made_a_vector(paddle, condition) {
+        return Err(PyNotImplementedError::new_err(
+            "where() of a number and a tensor without dimensions makes a vector",
+        ));
+    }
     let type_of = |at: usize| {
         let other = metas[3 - at].as_ref().map(|meta| Rc::clone(&meta.dtype)).or(types[2 - at].map(Rc::from));
         let dtype = types[at - 1].filter(|own| other.is_some_and(|other| are_compatible(own, &other)));
@@ -150,6 +155,11 @@ fn number_type(paddle: &Paddle, operand: &Bound<'_, PyAny>) -> Option<&'static s
         return Some(paddle.release.where_float);
     }
     operand.is_exact_instance_of::<PyInt>().then_some("int64")
+}
+
+/// True if `where` of a number makes a tensor of one dimension of this condition.
+pub(crate) fn is_made_a_vector(paddle: &Paddle, condition: &TensorMeta) -> bool {
+    paddle.release.where_makes_vectors && condition.shape.is_empty()
 }
 
 /// True if a number of one type is accepted beside a tensor or number of another.
