@@ -79,13 +79,20 @@ def caught(x, n):
         return y - 1
 
 
-@pytest.mark.parametrize("fn", [row, column, number, last_axis, reshaped, only_its_shape, unused, caught])
+WITHOUT_ELLIPSIS = pytest.mark.skipif(
+    paddle.__version__.startswith("3.0"),
+    reason="Paddle 3.0 has no program for an ellipsis beside a position, so the graph breaks",
+)
+LAST_AXIS = pytest.param(last_axis, marks=WITHOUT_ELLIPSIS)
+
+
+@pytest.mark.parametrize("fn", [row, column, number, LAST_AXIS, reshaped, only_its_shape, unused, caught])
 def test_a_position_is_a_tensor(fn):
     stats = assert_same_as_eager(fn, of_tensors(), graph_errors=3)
     assert stats.translations == 1
 
 
-@pytest.mark.parametrize("fn", [row, column, number, last_axis, reshaped, only_its_shape, unused])
+@pytest.mark.parametrize("fn", [row, column, number, LAST_AXIS, reshaped, only_its_shape, unused])
 def test_a_position_is_a_number(fn):
     stats = assert_same_as_eager(fn, of_numbers(1, 2, 3, 2, 4, 5, 3, 4, 2), graph_errors=3)
     assert stats.hits >= 5
@@ -108,7 +115,9 @@ def step_on_another_axis(x, n):
     return tail(x)[None].tile([2, 1, 1])[..., n, ::-1]
 
 
-@pytest.mark.parametrize("fn", [with_step, behind_a_step, step_on_another_axis])
+@pytest.mark.parametrize(
+    "fn", [with_step, behind_a_step, pytest.param(step_on_another_axis, marks=WITHOUT_ELLIPSIS)]
+)
 def test_an_index_with_a_step(fn):
     """Static mode takes position -1 of such an index for none."""
     assert_same_as_eager(fn, of_tensors(), graph_errors=3)

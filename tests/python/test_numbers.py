@@ -117,8 +117,8 @@ def changed(x, change):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_with_a_float_that_differs(name, dtype, shape):
     is_first = paddle.__version__.startswith("3.0")
-    if name == "items_by_mask" and not shape and is_first:
-        pytest.skip("Paddle 3.0 ends the process where a mask without dimensions chooses what is written")
+    if name == "items_by_mask" and is_first and (not shape or dtype == "float16"):
+        pytest.skip("Paddle 3.0 ends the process for a mask without dimensions, and lacks a kernel for float16")
     x = paddle.to_tensor([[1.5, -2.25, 0.0, -0.0], [3e4, 1e-3, float("nan"), float("-inf")]], dtype="float64")
     x = (x if dtype.startswith(("float", "complex")) else paddle.nan_to_num(x, neginf=7.0)).cast(dtype)
     x = x if shape else x[0, 0].reshape([])
