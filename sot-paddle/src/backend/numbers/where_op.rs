@@ -157,9 +157,9 @@ fn number_type(paddle: &Paddle, operand: &Bound<'_, PyAny>) -> Option<&'static s
     operand.is_exact_instance_of::<PyInt>().then_some("int64")
 }
 
-/// True if `where` of a number makes a tensor of one dimension of this condition.
+/// True if `where` of a number makes a tensor of more dimensions than this condition has.
 pub(crate) fn is_made_a_vector(paddle: &Paddle, condition: &TensorMeta) -> bool {
-    paddle.release.where_makes_vectors && condition.shape.is_empty()
+    condition.shape.len() < paddle.release.where_dimensions
 }
 
 /// True if a number of one type is accepted beside a tensor or number of another.

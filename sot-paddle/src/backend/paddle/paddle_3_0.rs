@@ -12,7 +12,7 @@ pub(crate) static RELEASE: Release = Release {
     recorder_module: "paddle.jit.pir_dy2static.parameter_recorder",
     divides_by_reciprocal: true,
     where_float: "float64",
-    where_makes_vectors: true,
+    where_dimensions: 1,
     follows_eager_methods: false,
     set_to_none: &[],
     // `data` is the tensor itself.

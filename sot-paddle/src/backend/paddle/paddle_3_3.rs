@@ -11,7 +11,7 @@ pub(crate) static RELEASE: Release = Release {
     recorder_module: "paddle.jit.dy2static.parameter_recorder",
     divides_by_reciprocal: false,
     where_float: "float32",
-    where_makes_vectors: false,
+    where_dimensions: 0,
     follows_eager_methods: true,
     set_to_none: &["grad"],
     eager_attributes: &[("data", "detach")],

@@ -17,8 +17,8 @@ pub(crate) struct Release {
     pub(crate) divides_by_reciprocal: bool,
     /// The element type of the tensor that `where` makes of a `float`.
     pub(crate) where_float: &'static str,
-    /// True if `where` of a number and of tensors without dimensions makes a tensor of one dimension.
-    pub(crate) where_makes_vectors: bool,
+    /// The least number of dimensions of the tensor that `where` makes of a number.
+    pub(crate) where_dimensions: usize,
     /// True if Python methods that are for eager mode only can be followed. Their decorator binds arguments by a
     /// signature.
     pub(crate) follows_eager_methods: bool,
