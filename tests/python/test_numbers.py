@@ -92,8 +92,8 @@ FUNCTIONS = {
     "chosen_of_two": lambda x, n: (paddle.where(x > 0, n, n * 2),),
     "masked_fill": lambda x, n: (x.masked_fill(x > 0, n), paddle.masked_fill(x, x > 0, value=n)),
     "masked_fill_": lambda x, n: (x.clone().masked_fill_(x > 0, n),),
-    "items": lambda x, n: (changed(x, lambda y: y.__setitem__(0, n)), changed(x, lambda y: y.__setitem__((0, slice(2)), n))),
-    "items_by_mask": lambda x, n: (changed(x, lambda y: y.__setitem__(x > 0, n)), changed(x, lambda y: y.__setitem__(..., n))),
+    "items": lambda x, n: (with_items(x, 0, n), with_items(x, (0, slice(2)), n)),
+    "items_by_mask": lambda x, n: (with_items(x, x > 0, n), with_items(x, ..., n)),
     "scale_": lambda x, n: (x.clone().scale_(n), x.clone().scale_(n, 0.5)),
     "clip_": lambda x, n: (x.clone().clip_(-n, n),),
     "to_tensor": lambda x, n: (paddle.to_tensor(n) + x.sum(), paddle.to_tensor([n]), paddle.to_tensor([n, 1, 0.1, -n])),
@@ -105,10 +105,10 @@ FUNCTIONS = {
 }
 
 
-def changed(x, change):
-    """Returns a copy to which `change` was applied."""
+def with_items(x, index, number):
+    """Returns a copy that has the number at the index."""
     y = x.clone()
-    change(y)
+    y[index] = number
     return y
 
 
