@@ -800,3 +800,61 @@ def test_an_object_whose_id_is_a_key(x):
     observe(found, o)
     del o
     return x + 1, len(found)
+
+
+class SlottedKey:
+    __slots__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        LOG.append(("dies", self.name))
+
+
+class Numbered(int):
+    def __del__(self):
+        LOG.append(("dies", int(self)))
+
+
+@given(one, hit=False)
+def test_keys_without_weak_references(x):
+    toy.save(x)
+    found, seen = {SlottedKey("key"): 1}, {SlottedKey("item")}
+    toy.save(x)
+    y = x + len(found) + len(seen)
+    found = seen = None
+    LOG.append("behind")
+    return y
+
+
+@given(one, hit=False)
+def test_a_sought_key_without_weak_references(x):
+    key = SlottedKey("key")
+    toy.save(x)
+    y = x + {1: 2}.get(key, 1)
+    key = None
+    LOG.append("behind")
+    return y
+
+
+@given(one, hit=False)
+def test_a_number_without_weak_references(x):
+    number = Numbered(2)
+    toy.save(x)
+    y = x + (number + 1)
+    number = None
+    LOG.append("behind")
+    return y
+
+
+@given(one, hit=False)
+def test_a_weak_reference_as_a_key(x):
+    o = Watched()
+    found = {weakref.ref(o, lambda _: LOG.append("called")): 1}
+    toy.save(x)
+    y = x + len(found)
+    found.clear()
+    o = None
+    LOG.append("behind")
+    return y

@@ -25,6 +25,19 @@ tracer was asked about ran new code, and how long both took. By default code wit
 tracing all of it. Tests marked as slow or as stress are left out, and Hypothesis has no deadlines.
 """
 
+# Why a test fails translated alone, by a part of its name.
+REASONS = {
+    "test_markup_leaks": "counts the objects of the process, and finds the translations that were made meanwhile",
+    "test_runtime_error": "looks for a frame by its code object ([docs/soundness.md](soundness.md#the-code-of-a-frame))",
+    "scale_quadratically": "limits the time of calls, of which translating them is a part",
+    "near_linear": "limits the time of calls, of which translating them is a part",
+}
+
+
+def reason_of(test):
+    """Why a test fails, after a colon, if it is known."""
+    return next((f": {reason}" for part, reason in REASONS.items() if part in test), "")
+
 
 def main():
     reports = dict(argument.split("=", 1) for argument in sys.argv[1:])
@@ -41,7 +54,7 @@ def main():
             )
         both, passed = (sum(found[what] for found in report.values()) for what in ("passed_both", "passed"))
         lines += [f"| all | {both} of {passed} | | | |", ""]
-        failing += [f"- {version}: {name}: `{test}`" for name, found in sorted(report.items()) for test in found["only_translated"]]
+        failing += [f"- {version}: {name}: `{test}`{reason_of(test)}" for name, found in sorted(report.items()) for test in found["only_translated"]]
     lines += ["## Failing only translated", "", *failing]
     PAGE.write_text("\n".join(lines).rstrip() + "\n")
 

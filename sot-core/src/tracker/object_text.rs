@@ -2,7 +2,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyFunction, PyType, PyWeakrefReference};
+use pyo3::types::{PyBytes, PyFunction, PySlice, PyString, PyType, PyWeakrefReference};
 
 use crate::cpython;
 
@@ -31,15 +31,27 @@ pub fn name(callable: &Bound<'_, PyAny>) -> String {
     }
 }
 
+/// Number of characters that describe an object at most.
+const MAX_LENGTH: usize = 120;
+
 /// Describes an object for people in at most 120 characters: its `repr` if that is implemented in C, else its type or
 /// name. Never fails, and never runs Python code.
 pub fn repr(py: Python<'_>, object: &Py<PyAny>) -> String {
     let full = text_of(object.bind(py));
-    if full.chars().count() > 120 {
-        format!("{}...", full.chars().take(117).collect::<String>())
+    if full.chars().count() > MAX_LENGTH {
+        format!("{}...", full.chars().take(MAX_LENGTH - 3).collect::<String>())
     } else {
         full
     }
+}
+
+/// The beginning of a long text, so that describing one takes no longer than describing a short one.
+fn beginning<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let is_text = object.is_exact_instance_of::<PyString>() || object.is_exact_instance_of::<PyBytes>();
+    if is_text && object.len()? > MAX_LENGTH {
+        return object.get_item(PySlice::new(object.py(), 0, MAX_LENGTH as isize, 1));
+    }
+    Ok(object.clone())
 }
 
 fn text_of(object: &Bound<'_, PyAny>) -> String {
@@ -68,7 +80,7 @@ fn text_of(object: &Bound<'_, PyAny>) -> String {
         ]
         .contains(&&*cpython::type_name(&ty));
     if object.is_exact_instance_of::<PyFunction>() || !(made_by_python || holds_others) {
-        return object.repr().map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
+        return beginning(object).and_then(|object| object.repr()).map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
     }
     format!("<{} object>", cpython::type_name(&ty))
 }

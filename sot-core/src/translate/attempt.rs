@@ -342,7 +342,11 @@ fn simulate<'py>(
     if cx.trace.history.is_resumed {
         for (slot, value) in root.locals.iter().enumerate() {
             if let (Some(value), Some(object)) = (*value, fresh.arg(slot)) {
-                cx.watch_argument(value, &object)?;
+                // Before the first instruction there is no place to break at.
+                cx.watch_argument(value, &object).map_err(|unwind| match unwind {
+                    Unwind::BreakGraph(reason) => Unwind::Fallback(reason),
+                    other => other,
+                })?;
             }
         }
     }

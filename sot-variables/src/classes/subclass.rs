@@ -125,8 +125,7 @@ pub fn value_of<'py>(cx: &mut OpcodeExecutor<'py>, object: VarId) -> Flow<Option
 
 /// Returns the instance that the storage belongs to, or the variable itself if it is not a storage.
 pub fn owner_of(trace: &Trace<'_>, storage: VarId) -> VarId {
-    let owns = |id: &VarId| trace.vars.as_kind::<SubclassVariable>(*id).is_some_and(|object| object.storage == storage);
-    trace.vars.iter().map(|(id, _)| id).find(owns).unwrap_or(storage)
+    trace.vars.owner_of_storage(storage).unwrap_or(storage)
 }
 
 /// Returns the arguments of a C method with the receiver replaced by its storage; also the receiver and the storage.
@@ -338,6 +337,7 @@ impl SubclassVariable {
             BuiltinBase::Value(_) => {
                 // The value is immutable, so guarding the object's identity suffices.
                 if cx.trace.trackers.is_sourced(of) {
+                    cx.refuse_keeping_alive(&object)?;
                     cx.trace.guards.add(of, Test::Is(Identity::of(&object)));
                 }
                 let value = plain_value(base, &object)?;
@@ -375,6 +375,10 @@ impl Variable for SubclassVariable {
 
     fn answers_slots(&self) -> bool {
         false
+    }
+
+    fn storage(&self) -> Option<VarId> {
+        Some(self.storage)
     }
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyString, PyType, PyWeakrefReference};
 use rustc_hash::FxHashSet;
 
 use super::holders::{is_held, Chains, Holders};
@@ -136,6 +136,24 @@ impl OpcodeExecutor<'_> {
         }
         watch_held(self, &search, value, &object)?;
         Ok(())
+    }
+
+    /// Breaks the graph at an object that a guard would keep alive, since it allows no weak references, if its
+    /// destruction, or that of an object it holds, is observable.
+    pub fn refuse_keeping_alive(&self, object: &Bound<'_, PyAny>) -> Flow<()> {
+        let is_of_program = cpython::is_heap_type(&object.get_type()) || object.is_instance_of::<PyWeakrefReference>();
+        if cpython::supports_weakref(object) || !is_of_program {
+            return Ok(());
+        }
+        let object = object.clone().unbind().into_bound(self.py);
+        let known = |address| self.trace.identities.at_address(address).is_some();
+        let mut budget = MAX_LOOKED_AT;
+        if DestructionSearch::new(self.py)?.paths_from(&object, known, &mut budget)?.is_empty() {
+            return Ok(());
+        }
+        let name = object.get_type().name()?;
+        let text = format!("a guard on this {name} object would keep it alive, and its destruction is observable");
+        Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text))
     }
 
     /// The watched values that nothing holds any more, each as the outermost variable on its path.

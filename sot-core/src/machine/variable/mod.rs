@@ -10,6 +10,8 @@ mod value;
 use std::any::Any;
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
+
 use crate::entity::TrackerId;
 
 pub use crate::entity::VarId;
@@ -30,6 +32,8 @@ struct VariableSlot {
 pub struct Variables {
     slots: Vec<VariableSlot>,
     undo: Vec<(VarId, Rc<dyn Variable>)>,
+    /// The variables that have a storage, by the storage. A rollback leaves entries behind.
+    owners: FxHashMap<VarId, VarId>,
 }
 
 /// A state of the arena that can be rolled back to.
@@ -49,8 +53,24 @@ impl VariablesMark {
 impl Variables {
     /// Adds a variable.
     pub fn add(&mut self, payload: Rc<dyn Variable>, tracker: TrackerId) -> VarId {
+        let id = self.next_id();
+        self.note_storage(id, &*payload);
         self.slots.push(VariableSlot { payload, tracker, looked_at: false });
-        VarId(self.slots.len() as u32 - 1)
+        id
+    }
+
+    fn note_storage(&mut self, owner: VarId, payload: &dyn Variable) {
+        if let Some(storage) = payload.storage() {
+            self.owners.insert(storage, owner);
+        }
+    }
+
+    /// Returns the variable whose storage this is, if it is one.
+    pub fn owner_of_storage(&self, storage: VarId) -> Option<VarId> {
+        let owner = *self.owners.get(&storage)?;
+        // The owner may have been rolled back since.
+        let slot = self.slots.get(owner.0 as usize)?;
+        (slot.payload.storage() == Some(storage)).then_some(owner)
     }
 
     /// Returns the payload of the variable.
@@ -60,12 +80,19 @@ impl Variables {
 
     /// Returns the payload of the variable, if its type is `T`.
     pub fn as_kind<T: Variable>(&self, id: VarId) -> Option<Rc<T>> {
-        let payload: Rc<dyn Any> = self.get(id);
+        let payload = &self.slots[id.0 as usize].payload;
+        // Most values asked for are of another type, and a reference taken for nothing costs more than the question.
+        let any: &dyn Any = &**payload;
+        if !any.is::<T>() {
+            return None;
+        }
+        let payload: Rc<dyn Any> = Rc::<dyn Variable>::clone(payload);
         payload.downcast::<T>().ok()
     }
 
     /// Replaces the payload of the variable.
     pub fn set(&mut self, id: VarId, payload: Rc<dyn Variable>) {
+        self.note_storage(id, &*payload);
         let old = std::mem::replace(&mut self.slots[id.0 as usize].payload, payload);
         self.undo.push((id, old));
     }

@@ -141,6 +141,11 @@ pub trait Variable: Any {
         self.children()
     }
 
+    /// The variable with the contents that an instance of a class has of its builtin base, as a subclass of `list` has.
+    fn storage(&self) -> Option<VarId> {
+        None
+    }
+
     // Its lifetime.
 
     /// The variables that the value refers to.

@@ -17,6 +17,7 @@ use crate::backend::numbers::exact::OperandReplacer;
 use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::where_op;
 use crate::backend::paddle::meta::{self, dtype_name};
+use crate::backend::paddle::operation;
 use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
 
@@ -155,12 +156,10 @@ fn is_described(
 /// Removes the operations with these results from the program, which would run them, and the operations that use the
 /// results. Such operations exist because operands have been replaced by others made from them.
 fn remove(paddle: &Paddle, target: &BuildTarget, py: Python<'_>, results: &HashSet<u64>) -> PyResult<()> {
-    let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
-    let operations: Vec<Bound<'_, PyAny>> = block.getattr(intern!(py, "ops"))?.extract()?;
     let (mut gone, mut removed) = (results.clone(), Vec::new());
-    for operation in operations {
-        let name = operation.call_method0(intern!(py, "name"))?;
-        if KEPT.contains(&name.extract::<&str>()?) {
+    let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
+    for operation in operation::of_block(&block)? {
+        if KEPT.contains(&&*operation::name_of(&operation)?) {
             continue;
         }
         let ids = |method: &str| -> PyResult<Vec<u64>> {

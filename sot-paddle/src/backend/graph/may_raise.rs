@@ -12,6 +12,7 @@ use sot_core::backend::CallKind;
 use crate::backend::memory::in_place;
 use crate::backend::numbers::scalar;
 use crate::backend::paddle::meta;
+use crate::backend::paddle::operation;
 use crate::backend::paddle::Paddle;
 
 /// Operations that compute the same way for all numbers of all operands. Here and below, names are without dialect,
@@ -129,7 +130,7 @@ fn is_constant(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if operation.is_none() {
         return Ok(false);
     }
-    let name: String = operation.call_method0(intern!(py, "name"))?.extract()?;
+    let name = operation::name_of(&operation)?;
     Ok(CONSTANTS.contains(&bare_name(&name)))
 }
 

@@ -8,6 +8,7 @@ use pyo3::types::IntoPyDict;
 use sot_core::cpython;
 
 use crate::backend::graph::random_operations;
+use crate::backend::paddle::operation;
 use crate::backend::paddle::release::Release;
 
 /// The flag that switches the pass on.
@@ -30,9 +31,8 @@ pub(crate) fn optimize(release: &Release, layer: &Bound<'_, PyAny>) -> PyResult<
 /// True if a program has two operations of one name that must not become one.
 fn has_operations_to_keep(release: &Release, program: &Bound<'_, PyAny>) -> PyResult<bool> {
     let mut met = Vec::new();
-    for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
-        let operation = operation?;
-        let name: String = operation.call_method0(intern!(operation.py(), "name"))?.extract()?;
+    for operation in operation::of_program(program)? {
+        let name = operation::name_of(&operation)?;
         let is_kept = release.merges_writes && name.ends_with('_') || random_operations::draws_but_is_merged(&name);
         if is_kept {
             if met.contains(&name) {

@@ -10,6 +10,7 @@ use sot_core::cpython;
 
 use super::cuts;
 use super::program_structure::ProgramStructure;
+use crate::backend::paddle::operation;
 use crate::backend::paddle::Paddle;
 
 /// Maximum number of operations in one program that is not cut. Measured with Paddle 3.3: up to this length, the time
@@ -56,7 +57,7 @@ pub(crate) fn pieces<'py>(
     (inputs, values, results): (&Bound<'py, PyList>, &Bound<'py, PyList>, &Bound<'py, PyList>),
 ) -> PyResult<Option<Pieces<'py>>> {
     let (longest, piece) = max_uncut_setting().map_or((MAX_UNCUT, MAX_PIECE), |said| (said, said));
-    let operations: Vec<Bound<'py, PyAny>> = program.call_method0("global_block")?.getattr("ops")?.extract()?;
+    let operations = operation::of_program(program)?;
     if operations.len() <= longest {
         return Ok(None);
     }
@@ -125,7 +126,7 @@ impl<'py> Operation<'py> {
         if object.call_method0("num_regions")?.extract::<usize>()? > 0 {
             return Ok(None);
         }
-        let name: String = object.call_method0("name")?.extract()?;
+        let name = operation::name_of(&object)?;
         let role = match name.as_str() {
             "pd_op.data" | "builtin.parameter" => PieceRole::Given,
             "pd_op.full" | "pd_op.full_int_array" => PieceRole::Constant,

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use pyo3::prelude::*;
 
 use crate::backend::numbers::twin;
+use crate::backend::paddle::operation;
 
 /// The operations of a program in order, with their attributes and the sources of their operands.
 #[derive(Default, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl ProgramStructure {
     /// Adds an operation, with the values that it takes and the values that it makes.
     pub(super) fn add(&mut self, operation: &Bound<'_, PyAny>, taken: &[u64], given: &[u64]) -> PyResult<()> {
         self.operations.push(StructureItem::Operation {
-            name: operation.call_method0("name")?.extract()?,
+            name: operation::name_of(operation)?,
             attributes: twin::attributes_text(operation)?,
             operands: taken.iter().map(|id| self.known.0.get(id).copied()).collect(),
             results: given.len(),

@@ -1,6 +1,6 @@
 //! Operations that draw random numbers, as Paddle's programs name them.
 
-use pyo3::intern;
+use crate::backend::paddle::operation;
 use pyo3::prelude::*;
 
 /// Operations that Paddle merges if they are equal, though each draws numbers of its own.
@@ -63,10 +63,8 @@ pub(crate) fn draws(name: &str) -> bool {
 
 /// True if an operation of the program draws random numbers.
 pub(crate) fn are_in(program: &Bound<'_, PyAny>) -> PyResult<bool> {
-    for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
-        let operation = operation?;
-        let name: String = operation.call_method0(intern!(operation.py(), "name"))?.extract()?;
-        if draws(&name) {
+    for operation in operation::of_program(program)? {
+        if draws(&operation::name_of(&operation)?) {
             return Ok(true);
         }
     }

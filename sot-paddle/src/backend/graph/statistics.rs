@@ -5,13 +5,13 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::backend::graph::builder::identity;
 use crate::backend::graph::may_raise;
 use crate::backend::graph::random_operations;
+use crate::backend::paddle::operation;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::second_passes::ProgramInput;
 
@@ -88,14 +88,11 @@ fn collect_operations<'py>(
     block: &Bound<'py, PyAny>,
     operations: &mut Vec<(String, Bound<'py, PyAny>)>,
 ) -> PyResult<()> {
-    let py = block.py();
-    for operation in block.getattr(intern!(py, "ops"))?.try_iter()? {
-        let operation = operation?;
-        let name = operation.call_method0(intern!(py, "name"))?.extract()?;
-        let blocks = operation.call_method0(intern!(py, "blocks"))?;
-        operations.push((name, operation));
-        for block in blocks.try_iter()? {
-            collect_operations(&block?, operations)?;
+    for operation in operation::of_block(block)? {
+        let blocks = operation::blocks_of(&operation)?;
+        operations.push((operation::name_of(&operation)?, operation));
+        for block in &blocks {
+            collect_operations(block, operations)?;
         }
     }
     Ok(())

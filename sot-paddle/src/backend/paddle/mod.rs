@@ -5,6 +5,7 @@ pub(crate) mod call_stacks;
 pub(crate) mod layout;
 pub(crate) mod meta;
 pub(crate) mod native;
+pub(crate) mod operation;
 pub(crate) mod paddle_3_0;
 pub(crate) mod paddle_3_3;
 pub(crate) mod release;

@@ -12,6 +12,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{IntoPyDict, PyDict};
 
 use crate::backend::paddle::meta;
+use crate::backend::paddle::operation;
 use crate::backend::paddle::Paddle;
 
 use sot_core::cpython;
@@ -53,8 +54,8 @@ impl Collector {
 /// True if all results that a run of `program` computes take at most [`MAX_WAITING_BYTES`] bytes together.
 fn is_small(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<bool> {
     let mut bytes = 0_i64;
-    for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
-        for result in operation?.call_method0("results")?.try_iter()? {
+    for operation in operation::of_program(program)? {
+        for result in operation.call_method0("results")?.try_iter()? {
             let result = result?;
             if result.call_method0("is_combine")?.is_truthy()? {
                 // A list of tensors; its items are counted as results of the operation that takes the list apart.

@@ -106,6 +106,7 @@ impl HashKey {
 
     /// Returns the key for an element of a real dict or set. The guards of the container pin the element.
     pub fn found<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>) -> Flow<Rc<HashKey>> {
+        cx.refuse_keeping_alive(object)?;
         let tracker = cx.trace.found_tracker(object);
         let variable = cx.trace.wrap(object, tracker);
         if is_plain(object, 0) {

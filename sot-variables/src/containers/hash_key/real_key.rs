@@ -30,7 +30,7 @@ pub(super) fn key_object<'py>(
     if let Some(known) = cx.known(variable)? {
         if differs_from_itself(&known, 0) {
             if cx.trace.trackers.is_sourced(cx.trace.vars.tracker(variable)) {
-                return Ok(with_guarded_identity(cx, variable, &known));
+                return with_guarded_identity(cx, variable, &known);
             }
             *equality = Equality::UnstableHash;
         }
@@ -72,13 +72,13 @@ pub(super) fn key_object<'py>(
     }
     let object = cx.see(variable)?.object().map(|object| object.bind(py).clone());
     if let Some(object) = object.as_ref().filter(|object| hashed_in_c(object)) {
-        return Ok(with_guarded_identity(cx, variable, object));
+        return with_guarded_identity(cx, variable, object);
     }
     let hash = followed_hash(cx, variable)?;
     let Some(hash) = hash else {
         // A parameter is the same object in all calls, so its identity is guarded.
         if let Some(object) = object.filter(|object| cx.runtime.backend.is_parameter(object)) {
-            return Ok(with_guarded_identity(cx, variable, &object));
+            return with_guarded_identity(cx, variable, &object);
         }
         *equality = Equality::Identity(variable, false);
         return stand_in(&cx.trace, identity_hash(variable, false));
@@ -151,12 +151,13 @@ fn with_guarded_identity<'py>(
     cx: &mut OpcodeExecutor<'py>,
     variable: VarId,
     object: &Bound<'py, PyAny>,
-) -> Bound<'py, PyAny> {
+) -> Flow<Bound<'py, PyAny>> {
     let tracker = cx.trace.vars.tracker(variable);
     if cx.trace.trackers.is_sourced(tracker) {
+        cx.refuse_keeping_alive(object)?;
         cx.trace.guards.add(tracker, Test::Is(Identity::of(object)));
     }
-    object.clone()
+    Ok(object.clone())
 }
 
 fn refuse_unhashable(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Unwind> {

@@ -2,11 +2,11 @@
 //! place are refused: Paddle does not do them in static mode, or does them to copies where eager mode has views.
 
 use pyo3::exceptions::PyNotImplementedError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::backend::numbers::twin::Twin;
+use crate::backend::paddle::operation;
 use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::static_warnings::NodeScope;
 
@@ -62,7 +62,7 @@ fn contents<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>
 
 fn refuse_writes(operations: &[Bound<'_, PyAny>]) -> PyResult<()> {
     for operation in operations {
-        let name: String = operation.call_method0(intern!(operation.py(), "name"))?.extract()?;
+        let name = operation::name_of(&operation)?;
         if name.ends_with('_') && !NO_WRITES.contains(&&*name) {
             return Err(refused(name.trim_start_matches("pd_op.")));
         }

@@ -14,6 +14,7 @@ use crate::backend::graph::pieces;
 use crate::backend::graph::planned::PlannedProgram;
 use crate::backend::memory::write_back::{GraphWrites, Write};
 use crate::backend::numbers::number_inputs::GivenAs;
+use crate::backend::paddle::operation;
 use crate::backend::run::second_passes::GradientFlow;
 use crate::backend::run::Statements;
 
@@ -109,11 +110,8 @@ impl PaddleBuilder {
     /// Returns the last computed value, for a graph that runs only for its effects: a program must have an output. A
     /// list of tensors cannot be one.
     fn last_result<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let block = self.target.main.bind(py).call_method0("global_block")?;
-        let operations: Vec<Bound<'py, PyAny>> = block.getattr("ops")?.extract()?;
-        for operation in operations.iter().rev() {
-            let name: String = operation.call_method0("name")?.extract()?;
-            if matches!(name.as_str(), "pd_op.data" | "builtin.parameter") {
+        for operation in operation::of_program(self.target.main.bind(py))?.iter().rev() {
+            if matches!(operation::name_of(operation)?.as_str(), "pd_op.data" | "builtin.parameter") {
                 continue;
             }
             for result in operation.call_method0("results")?.try_iter()? {
@@ -136,9 +134,8 @@ impl<'py> Parameters<'py> {
     fn in_order_of_use(self, program: &Bound<'py, PyAny>) -> PyResult<Self> {
         let py = program.py();
         let mut places = HashMap::new();
-        let block = program.call_method0(intern!(py, "global_block"))?;
-        for operation in block.getattr(intern!(py, "ops"))?.try_iter()? {
-            for source in operation?.call_method0(intern!(py, "operands_source"))?.try_iter()? {
+        for operation in operation::of_program(program)? {
+            for source in operation.call_method0(intern!(py, "operands_source"))?.try_iter()? {
                 let next = places.len();
                 places.entry(pieces::id(&source?)?).or_insert(next);
             }

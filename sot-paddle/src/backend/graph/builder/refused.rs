@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::backend::paddle::operation;
 use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
 
@@ -32,13 +33,13 @@ impl ProgramEnd {
 impl RefusedOperations {
     /// Notes what a refused statement has appended. Parameters stay: the program has them in a list.
     pub(super) fn note(&mut self, target: &BuildTarget, end: &ProgramEnd, py: Python<'_>) -> PyResult<()> {
-        let operations: Vec<Bound<'_, PyAny>> = target.block(py).getattr(intern!(py, "ops"))?.extract()?;
+        let operations = operation::of_block(target.block(py))?;
         let begin = self.0.len();
         for operation in operations.into_iter().rev() {
             if end.0 == Some(operation.call_method0(intern!(py, "id"))?.extract()?) {
                 break;
             }
-            if operation.call_method0(intern!(py, "name"))?.extract::<&str>()? != "builtin.parameter" {
+            if operation::name_of(&operation)? != "builtin.parameter" {
                 self.0.push(operation.unbind());
             }
         }

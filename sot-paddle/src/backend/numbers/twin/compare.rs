@@ -7,9 +7,10 @@ use sot_core::cpython;
 
 use super::selections::Selection;
 use super::shape_arguments::{self, ShapeArgument};
-use super::{name_of, refused, Twin};
+use super::{refused, Twin};
 use crate::backend::graph::builder::identity;
 use crate::backend::paddle::meta;
+use crate::backend::paddle::operation;
 
 /// Attributes that only describe how an operation was made, or that the builder corrects.
 const IRRELEVANT: &[&str] = &["op_callstack", "stop_gradient", "sym_shape_str"];
@@ -38,8 +39,8 @@ impl Twin {
                 continue;
             }
             let Some(twin) = here.first() else { return Err(refused("another number of operations")) };
-            let name = name_of(next)?;
-            if name_of(twin)? != name || has_blocks(next)? {
+            let name = operation::name_of(next)?;
+            if operation::name_of(twin)? != name || operation::has_blocks(next)? {
                 return Err(refused(&format!("{name} is another operation")));
             }
             let of_operands =
@@ -85,7 +86,7 @@ impl Twin {
         }
         self.compare_results(&here.shape, &there.shape, "a shape")?;
         self.compare_operands(&here.taken_by, &there.taken_by)?;
-        self.compare_results(&here.taken_by, &there.taken_by, &name_of(&there.taken_by)?)
+        self.compare_results(&here.taken_by, &there.taken_by, &operation::name_of(&there.taken_by)?)
     }
 
     /// Compares a slice of the program with the twin's operations, and returns the operations that are left. A slice
@@ -113,7 +114,7 @@ impl Twin {
         };
         let result = slice.slice.call_method1(intern!(py, "result"), (0,))?;
         match here {
-            [copy] if name_of(copy)? == "pd_op.assign" => {
+            [copy] if operation::name_of(copy)? == "pd_op.assign" => {
                 self.compare_operand(&copy.call_method1(intern!(py, "operand_source"), (0,))?, &slice.operand)?;
                 self.compare_result(&copy.call_method1(intern!(py, "result"), (0,))?, &result, "a slice")?;
                 Ok(&[])
@@ -200,10 +201,6 @@ fn items<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     } else {
         Ok(Vec::new())
     }
-}
-
-fn has_blocks(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(operation.call_method0(intern!(operation.py(), "blocks"))?.try_iter()?.next().is_some())
 }
 
 /// Returns the attributes of an operation, without its operands, as text. It is a text because Paddle 3.0 cannot

@@ -25,6 +25,7 @@ use sot_core::cpython;
 use crate::backend::graph::builder::identity;
 use crate::backend::numbers::scalar;
 use crate::backend::paddle::meta;
+use crate::backend::paddle::operation;
 use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
 
@@ -273,11 +274,9 @@ impl Twin {
 
     /// Returns the operations of a program, without those that stand for its parameters.
     pub(crate) fn operations<'py>(py: Python<'py>, target: &BuildTarget) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let operations: Vec<Bound<'py, PyAny>> =
-            target.main.bind(py).call_method0(intern!(py, "global_block"))?.getattr(intern!(py, "ops"))?.extract()?;
-        let mut kept = Vec::with_capacity(operations.len());
-        for operation in operations {
-            if name_of(&operation)? != "builtin.parameter" {
+        let mut kept = Vec::new();
+        for operation in operation::of_program(target.main.bind(py))? {
+            if operation::name_of(&operation)? != "builtin.parameter" {
                 kept.push(operation);
             }
         }
@@ -305,7 +304,7 @@ impl Twin {
     /// Refuses operations that must not even be built in the program, because Paddle would end the process.
     pub(crate) fn refuse_dangerous(&self, operations: &[Bound<'_, PyAny>]) -> PyResult<()> {
         for operation in operations {
-            if !TAKE_APART.contains(&&*name_of(operation)?) {
+            if !TAKE_APART.contains(&&*operation::name_of(operation)?) {
                 continue;
             }
             let py = operation.py();
@@ -369,10 +368,6 @@ fn holds_unknown_size(paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<bo
 
 fn refused(why: &str) -> PyErr {
     SizesMatter::new_err(format!("what it does depends on the size of a dimension: {why}"))
-}
-
-fn name_of(operation: &Bound<'_, PyAny>) -> PyResult<String> {
-    operation.call_method0(intern!(operation.py(), "name"))?.extract()
 }
 
 /// Returns the items of an object of a plain container type; nothing for other objects.

@@ -2,6 +2,7 @@
 //! and replaces an end behind the last position by the largest one. The slice in the program, where the size is not
 //! known, selects the same.
 
+use crate::backend::paddle::operation;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -37,7 +38,7 @@ impl<'py> Selection<'py> {
     pub(super) fn first_of(operations: &[Bound<'py, PyAny>]) -> PyResult<Option<Self>> {
         let mut bounds = Vec::new();
         for (at, operation) in operations.iter().enumerate() {
-            let name: String = operation.call_method0(intern!(operation.py(), "name"))?.extract()?;
+            let name = operation::name_of(operation)?;
             let attributes = operation.call_method0(intern!(operation.py(), "attrs"))?.cast_into::<PyDict>()?;
             match (&*name, &bounds[..]) {
                 ("pd_op.full_int_array", [] | [_] | [_, _]) => {

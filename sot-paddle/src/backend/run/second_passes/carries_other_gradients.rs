@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use pyo3::prelude::*;
 
 use crate::backend::graph::outputs::{Origin, Output};
+use crate::backend::paddle::operation;
 
 /// For each output, true if the gradient of another output flows through it.
 pub(crate) fn carries_other_gradients(
@@ -29,8 +30,7 @@ pub(crate) fn carries_other_gradients(
     }
     // For each value, the outputs that it is computed from.
     let mut sources: HashMap<u64, BTreeSet<u64>> = HashMap::new();
-    for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
-        let operation = operation?;
+    for operation in operation::of_program(program)? {
         let mut from = BTreeSet::new();
         for operand in operation.call_method0("operands_source")?.try_iter()? {
             from.extend(sources.get(&id(&operand?)?).into_iter().flatten());

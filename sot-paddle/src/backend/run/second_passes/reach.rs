@@ -9,6 +9,7 @@ use pyo3::types::{PyList, PyTuple};
 use super::carries_other_gradients::{id, stops_gradients};
 use crate::backend::graph::gradient::GradientOperands;
 use crate::backend::memory::views::VIEWS;
+use crate::backend::paddle::operation;
 
 /// Results of a program, by index.
 pub(super) type Results = BTreeSet<usize>;
@@ -110,8 +111,7 @@ impl Reach {
             }
         }
         let (mut together, mut singular, mut viewed) = (HashSet::new(), BTreeSet::new(), HashSet::new());
-        let operations: Vec<Bound<'_, PyAny>> = program.call_method0("global_block")?.getattr("ops")?.extract()?;
-        for operation in operations.iter().rev() {
+        for operation in operation::of_program(program)?.iter().rev() {
             let given: Vec<Bound<'_, PyAny>> = operation.call_method0("operands_source")?.extract()?;
             // An operation without operands is an input or a parameter.
             if given.is_empty() {

@@ -12,6 +12,7 @@ use super::carries_other_gradients::id;
 use super::pass::refuse;
 use super::reach::{ProgramInput, Results};
 use super::unreached::is_defined;
+use crate::backend::paddle::operation;
 use crate::backend::paddle::Paddle;
 
 /// An input or parameter that the backward part of a program reads.
@@ -90,8 +91,7 @@ fn readers(
         }
     }
     let mut readers: HashMap<String, Results> = HashMap::new();
-    let operations: Vec<Bound<'_, PyAny>> = block.getattr("ops")?.extract()?;
-    for operation in operations {
+    for operation in operation::of_block(&block)? {
         let (mut results, mut inputs) = (Results::new(), HashSet::<&str>::new());
         for operand in operation.call_method0("operands_source")?.try_iter()? {
             let operand = id(&operand?)?;
