@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use crate::error::Flow;
-use crate::machine::executor::lasting::{lasting_values, reachable};
+use crate::machine::executor::reachable::{reachable, values_left_outside};
 use crate::machine::executor::{Frame, OpcodeExecutor};
 use crate::machine::variable::{Death, Form, VarId, Variable};
 
@@ -17,7 +17,7 @@ fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
     if observable.is_empty() {
         return Vec::new();
     }
-    let lasting = lasting_values(&cx.trace).into_iter().chain(results.iter().copied()).collect();
+    let lasting = values_left_outside(&cx.trace).into_iter().chain(results.iter().copied()).collect();
     let living: FxHashSet<VarId> = reachable(&cx.trace, lasting).into_iter().collect();
     let mut deaths: Vec<(VarId, Death)> = Vec::new();
     for id in observable.into_iter().filter(|id| !living.contains(id)) {
@@ -52,7 +52,7 @@ fn given_away(cx: &mut OpcodeExecutor<'_>, result: VarId) -> Vec<VarId> {
     if watched.is_empty() {
         return watched;
     }
-    let lasting = lasting_values(&cx.trace).into_iter().chain([result]).collect();
+    let lasting = values_left_outside(&cx.trace).into_iter().chain([result]).collect();
     let living: FxHashSet<VarId> = reachable(&cx.trace, lasting).into_iter().collect();
     watched.into_iter().filter(|value| !living.contains(value)).collect()
 }

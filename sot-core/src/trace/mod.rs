@@ -17,7 +17,7 @@ use crate::resume::ResumeSource;
 
 use pyo3::prelude::*;
 
-pub(crate) use crate::machine::executor::lasting::outlives;
+pub(crate) use crate::machine::executor::reachable::outlives;
 pub use break_details::BreakDetails;
 pub(crate) use reach::{replayed_values, written_objects};
 

@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use crate::error::Flow;
 use crate::graph::SymbolId;
 use crate::language::LANGUAGE;
-use crate::machine::executor::lasting::{changed_once, next_of, outlives, reachable, values_of};
+use crate::machine::executor::reachable::{changed_once, next_of, outlives, reachable, values_of};
 use crate::machine::executor::{BreakPoint, OpcodeExecutor, Trace};
 use crate::machine::variable::{Form, VarId};
 use crate::resume::{layout, Item, ResumeSource, Value};

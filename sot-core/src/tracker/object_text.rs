@@ -80,7 +80,9 @@ fn text_of(object: &Bound<'_, PyAny>) -> String {
         ]
         .contains(&&*cpython::type_name(&ty));
     if object.is_exact_instance_of::<PyFunction>() || !(made_by_python || holds_others) {
-        return beginning(object).and_then(|object| object.repr()).map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
+        return beginning(object)
+            .and_then(|object| object.repr())
+            .map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
     }
     format!("<{} object>", cpython::type_name(&ty))
 }

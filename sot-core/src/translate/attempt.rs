@@ -200,7 +200,7 @@ fn make_entry<'py>(
     let result = left.transpose().unwrap_or(result);
     let (new_code, reason) = settle(&cx.trace, result, reason)?;
     let steps = cx.limits.steps();
-    let opcodes = if new_code.is_some() { cx.met.opcodes() } else { OpcodeSet::default() };
+    let opcodes = if new_code.is_some() { cx.dependencies.opcodes() } else { OpcodeSet::default() };
     cx.learnt.keep_rounds(cx.py);
     cx.trace.assume_distinct();
     let facts = TranslationFacts::new(unit, new_code.as_ref(), reason.as_ref());
@@ -318,9 +318,9 @@ fn conclude(
     let comes_last = any_number || cx.sizes.are_open();
     let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
-        .having_met(cx.met.take_objects())
+        .having_met(cx.dependencies.take_objects())
         .replacing(comes_last && cx.trace.history.policy == ValuePolicy::Generalize);
-    let (met_tensors, followed) = (cx.trace.graph.has_met_tensors(), cx.met.followed());
+    let (met_tensors, followed) = (cx.trace.graph.has_met_tensors(), cx.dependencies.followed());
     Ok(Translation { entry, reason, refused, met_tensors, followed, collected: TranslationReport::default() })
 }
 
@@ -358,11 +358,11 @@ fn simulate<'py>(
 
 fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
     let globals = fresh.globals().to_owned();
-    cx.met.object(globals.as_any());
+    cx.dependencies.object(globals.as_any());
     let globals = names::globals_of(cx, &globals, None)?;
     let mut frame = Frame::new(Rc::clone(unit), globals);
     if let Some(function) = fresh.function() {
-        cx.met.object(function.as_any());
+        cx.dependencies.object(function.as_any());
         // The tracker is a constant, not the way by which the program may reach the function: what is assumed of the
         // function there is guarded.
         let tracker = cx.trace.trackers.constant(function.clone().unbind().into_any());

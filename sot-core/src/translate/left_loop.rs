@@ -31,7 +31,7 @@ pub(super) fn leave_loop(
     }
     // The frame waits for the call. A comprehension that is a function of its own ends with its loop, so a frame of its
     // own would cost a translation more and save nothing.
-    let waits = cx.met.places_in(unit).all(|at| source.is_in_prologue(at));
+    let waits = cx.dependencies.places_in(unit).all(|at| source.is_in_prologue(at));
     match called_first(py, frame, unit, &key)? {
         Some((called, of, inner))
             if waits && !is_comprehension(&called.code) && has_seen_loop(cx, &called, &of, &inner) =>
@@ -46,7 +46,7 @@ pub(super) fn leave_loop(
 /// traces without tensor work. The loop is that around the place where a resume function goes on.
 fn has_seen_loop(cx: &OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, source: &ResumeSource<'_>, key: &ResumeKey) -> bool {
     let Some((head, last)) = resume::innermost_loop(cx.py, &source.unit.code, key) else { return false };
-    let places: Vec<Label> = cx.met.places_in(unit).filter_map(|at| source.original(at).ok()).collect();
+    let places: Vec<Label> = cx.dependencies.places_in(unit).filter_map(|at| source.original(at).ok()).collect();
     places.iter().all(|at| (head..=last).contains(at))
         && source.cache().profile.lock().note_without_work((head, last), &places)
 }

@@ -6,7 +6,8 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyType};
 
-use super::{checkpoint, Name, OpcodeExecutor};
+use super::graph_breaks::checkpoint;
+use super::{Name, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, Unwind};
 use crate::machine::variable::{Form, VarId};

@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::{constant, limits, object_model, warnings, Name, OpcodeExecutor, Trace};
+use super::{folding, limits, object_model, warnings, Name, OpcodeExecutor, Trace};
 use crate::backend::{CallPolicy, GivenArguments};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -256,7 +256,7 @@ pub(super) fn fold_call<'py>(
     let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
     let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
     let result = call_on_copies(&cx.trace, function, positional, keywords, &copies)?;
-    constant::outcome(cx, result).map(Some)
+    folding::outcome(cx, result).map(Some)
 }
 
 /// Like `fold_call`, for a function that is pure only according to the program. Also breaks the graph if the call
@@ -293,7 +293,7 @@ pub(super) fn fold_registered<'py>(
             return refuse("returns a part of an argument, which may change");
         }
     }
-    constant::outcome(cx, result).map(Some)
+    folding::outcome(cx, result).map(Some)
 }
 
 /// Calls a pure function with copies of the arguments; `copies` are those that may change. Breaks the graph if the

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyFunction;
 
 use super::bind::bind;
-use super::{unwinding, CallArgs, CodeUnit, Exit, Frame, Globals, Name, OpcodeExecutor, Trace};
+use super::exceptions::unwinding;
+use super::{CallArgs, CodeUnit, Exit, Frame, Globals, Name, OpcodeExecutor, Trace};
 use crate::bytecode::flags::{ASYNCHRONOUS, FUNCTION, GENERATOR};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;

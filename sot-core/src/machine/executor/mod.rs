@@ -1,52 +1,30 @@
 //! The OpcodeExecutor: simulates a frame's bytecode on variables, records tensor work in the graph, and collects
-//! guards and side effects. The files of this folder hold the operations that opcodes are made of, as named methods.
-//! Which opcode does which of them is registered in other crates.
+//! guards and side effects. The files of this folder hold the operations that opcodes are made of, as named methods;
+//! each subfolder has one concern, which its `mod.rs` names. Which opcode does which operation is registered in other
+//! crates.
 
-mod assigned_outside;
 mod attribute;
 mod bind;
 mod call;
-mod changing;
-mod checkpoint;
-mod claim;
-mod closing;
-mod constant;
-mod derived_size;
+mod changing_values;
+mod exceptions;
+mod folding;
 mod frame;
-mod hidden_tensors;
-mod history;
-mod holders;
-mod identities;
-mod in_place;
+mod graph_breaks;
 mod inline;
-mod kept_contents;
-pub(crate) mod lasting;
+mod lifetimes;
 mod limits;
-mod made;
-mod met;
-mod misfit;
 pub mod names;
+mod new_values;
 pub mod object_model;
-mod observable;
-mod open_input;
-mod open_number;
+mod operand_errors;
 mod operators;
-mod raised;
-mod refused;
-mod registered;
-mod rounds;
+mod record;
+mod registered_calls;
 mod sequence;
-mod sizes;
-mod source_record;
 mod stack;
 mod statements;
-mod stores;
-mod switches;
-mod trace;
-pub mod traceback;
-pub mod unwinding;
 pub mod warnings;
-mod watched;
 mod wrap;
 
 use std::rc::Rc;
@@ -71,25 +49,30 @@ pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 pub use crate::policy::ValuePolicy;
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
-pub use changing::ChangingScalar;
-pub(crate) use checkpoint::Checkpoints;
-pub use checkpoint::{BreakPoint, Checkpoint};
-pub use claim::{Claim, Claims};
-pub use closing::Closing;
+pub use changing_values::lazy_number::ChangingScalar;
+pub use exceptions::raised::Raised;
+pub use exceptions::traceback::{TracebackEntry, TracebackVariable, TracedFrame};
+pub use exceptions::unwinding::BookkeepingVariable;
+pub use exceptions::{traceback, unwinding};
 pub use frame::{Block, Frame, Handled};
-pub use history::{Effort, Handover, History, Learnt};
-pub use identities::IdentityMap;
+pub(crate) use graph_breaks::checkpoint::Checkpoints;
+pub use graph_breaks::checkpoint::{BreakPoint, Checkpoint};
+pub use graph_breaks::claim::{Claim, Claims};
+use graph_breaks::loop_iterations;
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
+pub use lifetimes::generator_closing::Closing;
+use lifetimes::observable_drops;
+pub(crate) use lifetimes::reachable;
 pub use limits::{refuse_deep_values, TraceLimits};
-pub(crate) use met::Met;
-pub use raised::Raised;
-pub(crate) use refused::{Refusals, Refused};
+pub(crate) use record::dependencies::Dependencies;
+pub use record::history::{Effort, Handover, History, Learnt};
+pub use record::identities::IdentityMap;
+use record::source_record;
+pub use record::trace::Trace;
 pub use stack::FrameStack;
-use statements::StatementInProgress;
-pub use switches::Switches;
-pub use trace::Trace;
-pub use traceback::{TracebackEntry, TracebackVariable, TracedFrame};
-pub use unwinding::BookkeepingVariable;
+use statements::building::StatementInProgress;
+pub(crate) use statements::refused_calls::{Refusals, Refused};
+pub use statements::switches::Switches;
 
 /// How a simulated frame ended its run.
 pub enum Exit {
@@ -129,8 +112,8 @@ pub struct OpcodeExecutor<'py> {
     pub(crate) statement: StatementInProgress,
     /// The states of the trace at which the graph can be broken.
     pub(crate) checkpoints: Checkpoints,
-    /// The objects, code objects and opcodes that the trace rests on.
-    pub(crate) met: Met,
+    /// The objects, code objects and opcodes that the translation depends on.
+    pub(crate) dependencies: Dependencies,
     /// Facts from this attempt, for later ones.
     pub(crate) learnt: Learnt,
     /// Records for reports and observers.
@@ -157,7 +140,7 @@ impl<'py> OpcodeExecutor<'py> {
             sizes: handover.sizes,
             statement: StatementInProgress::default(),
             checkpoints: Checkpoints::new(handover.planned),
-            met: Met::default(),
+            dependencies: Dependencies::default(),
             learnt: Learnt::starting_from(handover.refusals),
             observed: Observed {
                 source: report::has_details().then(SourceRecord::default),
@@ -195,7 +178,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let next = step(self);
         if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
-            if let Some(unwind) = watched::dropped_by_write(self)? {
+            if let Some(unwind) = observable_drops::dropped_by_write(self)? {
                 return Err(unwind);
             }
         }
@@ -217,7 +200,7 @@ impl<'py> OpcodeExecutor<'py> {
 
 /// Returns why the graph breaks before the next instruction, if it does.
 fn break_between(cx: &mut OpcodeExecutor<'_>) -> Option<Unwind> {
-    if let Some(dropped) = watched::dropped(cx) {
+    if let Some(dropped) = observable_drops::dropped(cx) {
         let text = format!("{} is dropped, and its destruction runs code", cx.trace.text(dropped));
         let reason = Reason::new(ReasonId::UnsupportedOperation, text);
         let frame = cx.stack.frame_mut();
@@ -236,7 +219,7 @@ fn break_between(cx: &mut OpcodeExecutor<'_>) -> Option<Unwind> {
 
 /// Goes on at `label`, unless a loop ends its graph before the iteration that begins there.
 fn jump(cx: &mut OpcodeExecutor<'_>, label: Label, resumable: bool) -> Flow<()> {
-    let ends = if resumable { rounds::round_begins(cx, label) } else { None };
+    let ends = if resumable { loop_iterations::round_begins(cx, label) } else { None };
     let frame = cx.stack.frame_mut();
     frame.pc = label;
     let Some(unwind) = ends else { return Ok(()) };
@@ -258,7 +241,7 @@ fn step(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     frame.at = at;
     frame.pc = Label(at.0 + 1);
     if cx.trace.history.is_resumed {
-        cx.met.place(&frame.code, at);
+        cx.dependencies.place(&frame.code, at);
     }
     if cx.observed.source.is_some() {
         source_record::note_line(cx);
@@ -276,7 +259,7 @@ fn step(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
         return Err(Unwind::break_graph(ReasonId::UnimplementedOpcode, format!("opcode {name} has no handler")));
     };
     if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
-        cx.met.opcode(operand.opcode);
+        cx.dependencies.opcode(operand.opcode);
     }
     next
 }

@@ -7,7 +7,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
-use super::{changing, claim, object_model, open_input, open_number, warnings, OpcodeExecutor};
+use super::changing_values::{lazy_number, open_input, open_number};
+use super::graph_breaks::claim;
+use super::{object_model, warnings, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, Reason, ReasonId, Unwind};
 use crate::guard::Test;
@@ -83,7 +85,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `op operand`
     pub fn unary(&mut self, op: UnaryOp, operand: VarId) -> Flow<VarId> {
-        if op == UnaryOp::Positive && (self.trace.is_open(operand) || changing::is_of_sizes(&self.trace, operand)) {
+        if op == UnaryOp::Positive && (self.trace.is_open(operand) || lazy_number::is_of_sizes(&self.trace, operand)) {
             return Ok(operand);
         }
         if op == UnaryOp::Invert && open_input::is_open_integer(self, operand) {
@@ -94,7 +96,7 @@ impl<'py> OpcodeExecutor<'py> {
             let zero = self.trace.integer(0)?;
             return self.binary(BinaryOp::Subtract, zero, operand);
         }
-        if op == UnaryOp::Negative && changing::lazy_float(&self.trace, operand).is_some() {
+        if op == UnaryOp::Negative && lazy_number::lazy_float(&self.trace, operand).is_some() {
             // No product changes the sign of a NaN.
             let negative = cpython::import(self.py, "operator")?.getattr("neg")?;
             if let Some(result) = self.lazy_call(&negative, &[operand])? {
@@ -109,7 +111,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `lhs op rhs`, rich comparison
     pub fn compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
-        if let Some(result) = changing::lazy_compare(self, op, lhs, rhs)? {
+        if let Some(result) = lazy_number::lazy_compare(self, op, lhs, rhs)? {
             return Ok(result);
         }
         if let Some(result) = open_number::open_compare(self, op, lhs, rhs)? {
@@ -239,7 +241,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `bool(value)`; of a tensor a graph break.
     pub fn truth(&mut self, value: VarId) -> Flow<bool> {
-        if let Some(truth) = changing::lazy_truth(self, value)? {
+        if let Some(truth) = lazy_number::lazy_truth(self, value)? {
             return Ok(truth);
         }
         if let Some(truth) = open_number::open_truth(self, value)? {

@@ -4,7 +4,8 @@ use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::{limits, object_model, open_number, OpcodeExecutor};
+use super::changing_values::open_number;
+use super::{limits, object_model, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::{Form, VarId};

@@ -6,9 +6,10 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use super::changing::LazyNumber;
-use super::identities::note_fetched;
-use super::{changing, limits, open_number, sizes, OpcodeExecutor, Trace};
+use super::changing_values::lazy_number::{self, LazyNumber};
+use super::changing_values::{open_number, open_sizes};
+use super::record::identities::note_fetched;
+use super::{limits, OpcodeExecutor, Trace};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::machine::variable::{Form, VarId, Variable};
@@ -46,7 +47,7 @@ impl<'py> Trace<'py> {
     /// Returns the variable for an object reached through `tracker`.
     pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
         if self.runtime.is_constant(object) {
-            if let Some(changing) = changing::wrap_changing(self, object, tracker) {
+            if let Some(changing) = lazy_number::wrap_changing(self, object, tracker) {
                 return changing;
             }
             let payload = (self.runtime.factories.constant)(object.clone().unbind());
@@ -118,10 +119,10 @@ fn refuse_short_lived_class(cx: &OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
 
 fn materialize_lazy(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
     if cx.trace.is_open(id) {
-        return Err(sizes::needs(cx, id));
+        return Err(open_sizes::needs(cx, id));
     }
     if let Some(number) = cx.trace.vars.as_kind::<LazyNumber>(id) {
-        if changing::is_of_sizes(&cx.trace, id) {
+        if lazy_number::is_of_sizes(&cx.trace, id) {
             open_number::assume_of_sizes(cx, id)?;
         } else {
             number.refuse_if_too_many(cx)?;
@@ -132,7 +133,7 @@ fn materialize_lazy(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
     }
     let Some(lazy) = cx.trace.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
     let object = lazy.object.bind(cx.py).clone();
-    cx.met.class_of(&object);
+    cx.dependencies.class_of(&object);
     let Some(kind) = cx.runtime.kinds.find(&object) else {
         let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
         return Err(Unwind::break_graph(

@@ -1,0 +1,68 @@
+//! Open sizes of results that follow from the sizes of the graph's inputs, so that the trace can compute with them.
+
+use super::open_number::{open_binary, open_compare};
+use crate::backend::{InputSize, SizeFormula};
+use crate::error::Flow;
+use crate::machine::executor::{BinaryOp, CompareOp, OpcodeExecutor};
+use crate::machine::variable::VarId;
+
+/// Returns an integer that equals the size of a result's dimension, computed from sizes of tensors from outside;
+/// `None` if the backend does not know a formula, or what it rests on is not so in this call.
+pub(super) fn derived_size(cx: &mut OpcodeExecutor<'_>, tensor: VarId, axis: usize) -> Flow<Option<VarId>> {
+    let result = cx.see(tensor)?.graph_argument(cx, tensor)?;
+    if let Some(known) = cx.trace.graph.inputs.derived_size(&result.text, axis) {
+        return Ok(Some(known));
+    }
+    let value = result.value.bind(cx.py);
+    let Some(formula) = cx.trace.graph.building.build(|builder| builder.size_formula(value, axis))? else {
+        return Ok(None);
+    };
+    let Some(size) = computed(cx, &formula)? else { return Ok(None) };
+    cx.trace.graph.inputs.note_derived_size(result.text, axis, size);
+    Ok(Some(size))
+}
+
+fn computed(cx: &mut OpcodeExecutor<'_>, formula: &SizeFormula) -> Flow<Option<VarId>> {
+    for [one, other] in &formula.equal {
+        let (Some(one), Some(other)) = (input_size(cx, one), input_size(cx, other)) else { return Ok(None) };
+        if !holds(cx, CompareOp::Equal, one, other)? {
+            return Ok(None);
+        }
+    }
+    let limit = cx.trace.integer(formula.up_to)?;
+    let mut sum = cx.trace.integer(formula.constant)?;
+    for (at, product) in formula.products.iter().enumerate() {
+        let mut value = cx.trace.integer(product.factor)?;
+        for (at, size) in product.sizes.iter().enumerate() {
+            let Some(size) = input_size(cx, size) else { return Ok(None) };
+            if !holds(cx, CompareOp::LessEqual, size, limit)? {
+                return Ok(None);
+            }
+            let is_plain = at == 0 && product.factor == 1;
+            value = if is_plain { size } else { arithmetic(cx, BinaryOp::Multiply, value, size)? };
+        }
+        let is_plain = at == 0 && formula.constant == 0;
+        sum = if is_plain { value } else { arithmetic(cx, BinaryOp::Add, sum, value)? };
+    }
+    Ok(Some(sum))
+}
+
+fn arithmetic(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+    match open_binary(cx, op, lhs, rhs)? {
+        Some(result) => Ok(result),
+        None => cx.binary(op, lhs, rhs),
+    }
+}
+
+/// True if the comparison holds in this call. The trace then assumes that it holds.
+fn holds(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<bool> {
+    let Some(answer) = open_compare(cx, op, lhs, rhs)? else { return Ok(false) };
+    cx.truth(answer)
+}
+
+/// The size of an input, as an open number; `None` if the input is no tensor from outside.
+fn input_size(cx: &mut OpcodeExecutor<'_>, size: &InputSize) -> Option<VarId> {
+    let tensor = cx.trace.graph.passed_variable(size.input.bind(cx.py))?;
+    let is_sourced = cx.trace.trackers.is_sourced(cx.trace.vars.tracker(tensor));
+    is_sourced.then(|| cx.trace.open_size(tensor, size.axis))
+}
