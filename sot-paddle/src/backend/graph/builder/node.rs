@@ -62,7 +62,7 @@ fn contents<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>
 
 fn refuse_writes(operations: &[Bound<'_, PyAny>]) -> PyResult<()> {
     for operation in operations {
-        let name = operation::name_of(&operation)?;
+        let name = operation::name_of(operation)?;
         if name.ends_with('_') && !NO_WRITES.contains(&&*name) {
             return Err(refused(name.trim_start_matches("pd_op.")));
         }
