@@ -103,6 +103,27 @@ def test_sizes_stay_open(function):
     assert stats.translations <= 4
 
 
+def causal_scores(q, k):
+    scores = q @ k.transpose([0, 2, 1])
+    length, new = k.shape[1], q.shape[1]
+    mask = paddle.arange(length).unsqueeze(0) <= paddle.arange(length - new, length).unsqueeze(1)
+    return paddle.where(mask, scores, paddle.full_like(scores, -1e9))
+
+
+@pytest.mark.parametrize("new", [1, 2, None])
+def test_a_mask_of_counts_keeps_the_length_open(new):
+    translated = sot.symbolic_translate(causal_scores)
+    for at in range(12):
+        steps = new or 2 + at % 3
+        q, k = ramp(2, steps, 4), ramp(2, steps + 1 + at, 4)
+        got, wanted = translated(q, k), causal_scores(q, k)
+        assert got.shape == wanted.shape
+        assert paddle.allclose(got, wanted, rtol=1e-5)
+    stats = sot.stats()
+    assert (stats.translations, stats.hits) == (2, 10)
+    assert (sum(stats.breaks.values()), sum(stats.fallbacks.values())) == (0, 0)
+
+
 def test_a_size_that_a_helper_returns_is_no_constant():
     def function(x):
         shape = paddle.tensor.manipulation.infer_broadcast_shape(x, x[:, :1], 1)

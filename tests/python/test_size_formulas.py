@@ -71,3 +71,51 @@ def test_sizes_of_results(seed):
             assert (actual.shape, answer) == (expected.shape, expected_answer), (steps, size)
             numpy.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-5, err_msg=f"{steps} {size}")
     assert sot.stats().graphs, (steps, sot.stats())
+
+
+def parity(step):
+    def run(x, z):
+        y = step(x, z)
+        answer = y.shape[0] % 2 == 0
+        return (y * 2 if answer else y * 3).sum() + x.sum() + z.sum(), answer, y.shape[0]
+
+    return run
+
+
+# What gives one formula for all sizes but the smallest ones, or as long as one size is the smaller one.
+PARTS = {
+    "from a place": lambda x, z: x[3:],
+    "without both ends": lambda x, z: x[1:-2],
+    "counted from a place": lambda x, z: paddle.arange(3, x.shape[0]).astype("float32"),
+    "up to a size": lambda x, z: x[: z.shape[0]],
+    "the last": lambda x, z: x[-5:],
+    "up to a place": lambda x, z: x[:4],
+}
+
+
+@pytest.mark.parametrize("step", PARTS)
+def test_a_formula_holds_for_the_smallest_sizes_and_in_any_order(step):
+    run = parity(PARTS[step])
+    fast = sot.symbolic_translate(run)
+    with sot.config.patch(min_graph_size=0):
+        for size, other in [(5, 6), (6, 7), (7, 8), (8, 5), (9, 6), (4, 7), (3, 9), (2, 4), (6, 5)]:
+            x, z = paddle.rand([size, 2]), paddle.rand([other, 3])
+            (expected, *expected_answers), (actual, *answers) = run(x, z), fast(x, z)
+            assert answers == expected_answers, (size, other)
+            numpy.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-5)
+    # Of two sizes either may be the smaller one, so only the graph knows that size.
+    assert sum(sot.stats().breaks.values()) == (step == "up to a size")
+
+
+def test_a_size_that_is_the_same_for_all_sizes_is_a_constant():
+    def run(x):
+        y = paddle.arange(x.shape[0] - 2, x.shape[0]).astype("float32").unsqueeze(1)
+        return (y + 1 if y.shape == [2, 1] else y - 1) * x[-1]
+
+    fast = sot.symbolic_translate(run)
+    for size in SIZES:
+        x = paddle.rand([size, 2])
+        numpy.testing.assert_allclose(fast(x).numpy(), run(x).numpy(), rtol=1e-6)
+    stats = sot.stats()
+    # Formulas hold up to a size of 10,007 at least.
+    assert (stats.translations, sum(stats.breaks.values()), sum(stats.fallbacks.values())) == (3, 0, 0)

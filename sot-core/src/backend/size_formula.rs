@@ -14,7 +14,7 @@ pub struct SizeFormula {
     pub up_to: i64,
 }
 
-/// A factor, multiplied by input sizes.
+/// A factor, multiplied by input sizes. A factor of 0 names sizes that do not matter as long as the formula holds.
 pub struct SizeProduct {
     /// The factor.
     pub factor: i64,
@@ -28,4 +28,6 @@ pub struct InputSize {
     pub input: Py<PyAny>,
     /// The dimension.
     pub axis: usize,
+    /// The formula holds only while the size is at least this one.
+    pub from: i64,
 }

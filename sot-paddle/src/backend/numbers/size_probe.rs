@@ -1,14 +1,16 @@
 //! How the open sizes of results follow from the sizes of inputs. The statements of the program are built once more,
 //! with sizes for which the size of a result tells which inputs it comes from: prime numbers that lie far apart.
 //!
-//! A formula is taken if it gives the right size for this call and for the prime numbers. Paddle's rules for sizes are
-//! sums, products, quotients, minima and maxima. Such a rule that gives the formula's size for a small size and for a
-//! large one gives it in between, so a formula is used up to the prime numbers only.
+//! A formula is taken if it gives the right size for this call, for the prime numbers, and for sizes in another order.
+//! Paddle's rules for sizes are sums, products, quotients, minima and maxima. Such a rule that gives the formula's size
+//! for a small size and for a large one gives it in between. So a formula is used up to the prime numbers only, and
+//! from the smallest sizes on for which it was right.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use sot_core::backend::{InputSize, SizeFormula, SizeProduct};
+use sot_core::policy;
 
 use crate::backend::numbers::twin::{Twin, TwinStatement};
 use crate::backend::paddle::meta;
@@ -22,15 +24,28 @@ pub(crate) enum Way {
     /// Those that are the same in this call, as statements may need it: the sizes of a mask and of what it masks. A
     /// formula then holds only while they stay the same.
     SameAsNow,
+    /// All: each is the smallest size that is left open. This shows that `x[3:]` is never of a negative size.
+    Smallest,
+    /// Those that are the same in this call, and those that are larger than a few.
+    Small,
+    /// None, and the inputs that come first have the larger sizes. This shows that a size is the minimum of two.
+    Falling,
 }
 
-/// The ways in the order in which they are tried.
+/// The ways in which formulas are looked for, in this order.
 pub(crate) const WAYS: [Way; 2] = [Way::AllDiffer, Way::SameAsNow];
+
+/// The number of ways.
+const COUNT: usize = 5;
 
 /// The smallest size in a probe.
 const LEAST: i64 = 10_007;
 /// Least distance of two sizes in a probe.
 const DISTANCE: i64 = 4_000;
+/// The largest size in a probe with small sizes.
+const SMALL: i64 = 16;
+/// The largest size in a probe whose sizes fall.
+const HIGHEST: i64 = 400_009;
 /// Largest number that may be added to a size, and largest factor: small enough not to turn one probed size into
 /// another.
 const LARGEST_PART: i64 = 1_500;
@@ -38,7 +53,7 @@ const LARGEST_PART: i64 = 1_500;
 /// The probes of a program.
 #[derive(Default)]
 pub(crate) struct SizeProbes {
-    probes: [Option<SizeProbe>; WAYS.len()],
+    probes: [Option<SizeProbe>; COUNT],
 }
 
 /// A twin of the program with other sizes.
@@ -76,7 +91,11 @@ impl SizeProbes {
             }
         };
         probe.add_inputs(paddle, way, twin, py)?;
-        let is_another = way == Way::AllDiffer || probe.sizes.iter().enumerate().any(|(at, _)| probe.has_equal(at));
+        let is_another = match way {
+            Way::AllDiffer | Way::Smallest | Way::Small => true,
+            Way::SameAsNow => probe.sizes.iter().enumerate().any(|(at, _)| probe.has_equal(at)),
+            Way::Falling => probe.sizes.len() > 1,
+        };
         if is_another {
             return Ok(Some(probe));
         }
@@ -117,6 +136,15 @@ impl SizeProbe {
 
     /// The size in the probe for an open size that is `now` in this call.
     fn size_for(&self, way: Way, now: i64) -> i64 {
+        match way {
+            Way::Smallest => return policy::least_open().min(now),
+            Way::Small => return now.min(SMALL),
+            Way::Falling => {
+                let last = self.sizes.iter().map(|size| size.probed).min().unwrap_or(HIGHEST + DISTANCE);
+                return prime_from((last - DISTANCE).max(LEAST));
+            }
+            Way::AllDiffer | Way::SameAsNow => {}
+        }
         let same = self.sizes.iter().find(|size| way == Way::SameAsNow && size.now == now);
         let last = self.sizes.iter().map(|size| size.probed).max().unwrap_or(LEAST - DISTANCE);
         same.map_or_else(|| prime_from((last + DISTANCE).max(now.saturating_mul(4))), |same| same.probed)
@@ -133,31 +161,56 @@ impl SizeProbe {
         self.is_stuck = !was_built;
     }
 
-    /// Returns the formula of a size that is `now` in this call.
-    pub(crate) fn formula(&self, value: &Bound<'_, PyAny>, axis: usize, now: i64) -> PyResult<Option<SizeFormula>> {
+    /// Finds the formula of a size that is `now` in this call.
+    pub(crate) fn find(&self, value: &Bound<'_, PyAny>, axis: usize, now: i64) -> PyResult<Option<Found>> {
         let Some(probed) = self.twin.size(value, axis)? else { return Ok(None) };
         let known: Vec<(i64, i64)> = self.sizes.iter().map(|size| (size.now, size.probed)).collect();
-        let Some(found) = find(now, probed, &known) else { return Ok(None) };
-        let py = value.py();
-        let size = |at: usize| InputSize { input: self.sizes[at].input.clone_ref(py), axis: self.sizes[at].axis };
+        Ok(find(now, probed, &known))
+    }
+
+    /// True if a formula that another probe has found gives the right size in this one; `None` if this one does not
+    /// tell the size.
+    pub(crate) fn confirms(&self, found: &Found, value: &Bound<'_, PyAny>, axis: usize) -> PyResult<Option<bool>> {
+        let size = self.twin.size(value, axis)?;
+        Ok(size.map(|size| found.size(|at| self.sizes.get(at).map(|size| size.probed)) == Some(size)))
+    }
+
+    /// The sizes of this probe, by the position of the open size.
+    pub(crate) fn probed_sizes(&self) -> Vec<i64> {
+        self.sizes.iter().map(|size| size.probed).collect()
+    }
+
+    /// Returns a formula that was found, with the inputs' sizes. If it was not right for the smallest sizes, `from` are
+    /// smaller sizes for which it was right; it then holds from these on, or from the present ones on.
+    pub(crate) fn formula(&self, mut found: Found, from: Option<&HoldsFrom>, py: Python<'_>) -> SizeFormula {
+        if from.is_some() {
+            found.products.push(Product { factor: 0, sizes: (0..self.sizes.len()).collect() });
+        }
+        let least = |at: usize| match from {
+            Some(HoldsFrom::Sizes(sizes)) => sizes.get(at).copied().unwrap_or(self.sizes[at].now),
+            Some(HoldsFrom::Now) => self.sizes[at].now,
+            None => 0,
+        };
+        let size = |at: usize| InputSize {
+            input: self.sizes[at].input.clone_ref(py),
+            axis: self.sizes[at].axis,
+            from: least(at),
+        };
         let used: Vec<usize> = found.products.iter().flat_map(|product| product.sizes.clone()).collect();
         let twins = |at: usize| {
             let is_twin = move |other: &usize| *other != at && self.sizes[*other].probed == self.sizes[at].probed;
             (0..self.sizes.len()).filter(is_twin)
         };
-        Ok(Some(SizeFormula {
+        let products = found.products.iter().map(|product| SizeProduct {
+            factor: product.factor,
+            sizes: product.sizes.iter().map(|at| size(*at)).collect(),
+        });
+        SizeFormula {
             constant: found.constant,
-            products: found
-                .products
-                .iter()
-                .map(|product| SizeProduct {
-                    factor: product.factor,
-                    sizes: product.sizes.iter().map(|at| size(*at)).collect(),
-                })
-                .collect(),
+            products: products.collect(),
             equal: used.iter().flat_map(|&at| twins(at).map(move |other| [size(at), size(other)])).collect(),
             up_to: used.iter().map(|at| self.sizes[*at].probed).min().unwrap_or(i64::MAX),
-        }))
+        }
     }
 
     /// True if another size is the same as this one.
@@ -166,11 +219,30 @@ impl SizeProbe {
     }
 }
 
+/// The sizes from which on a formula holds.
+pub(crate) enum HoldsFrom {
+    /// Those of a probe.
+    Sizes(Vec<i64>),
+    /// Those of this call.
+    Now,
+}
+
 /// A formula, with the positions of sizes.
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+pub(crate) struct Found {
     constant: i64,
     products: Vec<Product>,
+}
+
+impl Found {
+    /// The size, for these sizes of the inputs.
+    fn size(&self, of: impl Fn(usize) -> Option<i64>) -> Option<i64> {
+        self.products.iter().try_fold(self.constant, |sum, product| {
+            let sizes = product.sizes.iter().map(|at| of(*at));
+            let value = sizes.fold(Some(product.factor), |value, size| value?.checked_mul(size?))?;
+            sum.checked_add(value)
+        })
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -180,9 +252,13 @@ struct Product {
 }
 
 /// Finds a formula for a size that is `now` in this call and `probed` in the probe. `known` are the input sizes, in
-/// this call and in the probe: a product of some of them with a small factor, the sum of two, or one of them and a
-/// small number.
+/// this call and in the probe: no size at all, a product of some of them with a small factor, the sum of two, or one of
+/// them and a small number.
 fn find(now: i64, probed: i64, known: &[(i64, i64)]) -> Option<Found> {
+    if now == probed && !known.is_empty() && now <= LARGEST_PART {
+        let all = Product { factor: 0, sizes: (0..known.len()).collect() };
+        return Some(Found { constant: now, products: vec![all] });
+    }
     let one = |at: usize| Product { factor: 1, sizes: vec![at] };
     let (mut factor, mut of_now, mut sizes) = (probed, 1_i64, Vec::new());
     for (at, (size, prime)) in known.iter().enumerate() {
@@ -241,6 +317,20 @@ mod tests {
         let sum = find(11, 14_009 + 18_013, &KNOWN).map(|found| found.products);
         assert_eq!(sum, Some(vec![product(1, &[1]), product(1, &[2])]));
         assert_eq!(find(3, 5_003, &KNOWN), None);
+    }
+
+    #[test]
+    fn a_size_that_stays_the_same_is_a_constant_while_all_sizes_are_small() {
+        let found = find(1, 1, &KNOWN);
+        assert_eq!(found, Some(Found { constant: 1, products: vec![product(0, &[0, 1, 2])] }));
+        assert_eq!(found.and_then(|found| found.size(|_| Some(7))), Some(1));
+    }
+
+    #[test]
+    fn a_formula_gives_a_size() {
+        let found = Found { constant: -3, products: vec![product(2, &[0, 1])] };
+        assert_eq!(found.size(|at| [5, 7].get(at).copied()), Some(67));
+        assert_eq!(found.size(|_| None), None);
     }
 
     #[test]

@@ -31,18 +31,31 @@ fn computed(cx: &mut OpcodeExecutor<'_>, formula: &SizeFormula) -> Flow<Option<V
     }
     let limit = cx.trace.integer(formula.up_to)?;
     let mut sum = cx.trace.integer(formula.constant)?;
-    for (at, product) in formula.products.iter().enumerate() {
+    let mut is_first = formula.constant == 0;
+    for product in &formula.products {
         let mut value = cx.trace.integer(product.factor)?;
         for (at, size) in product.sizes.iter().enumerate() {
+            let from = size.from;
             let Some(size) = input_size(cx, size) else { return Ok(None) };
             if !holds(cx, CompareOp::LessEqual, size, limit)? {
                 return Ok(None);
             }
+            if from > cx.sizes.least {
+                let from = cx.trace.integer(from)?;
+                if !holds(cx, CompareOp::GreaterEqual, size, from)? {
+                    return Ok(None);
+                }
+            }
+            if product.factor == 0 {
+                continue;
+            }
             let is_plain = at == 0 && product.factor == 1;
             value = if is_plain { size } else { arithmetic(cx, BinaryOp::Multiply, value, size)? };
         }
-        let is_plain = at == 0 && formula.constant == 0;
-        sum = if is_plain { value } else { arithmetic(cx, BinaryOp::Add, sum, value)? };
+        if product.factor != 0 {
+            sum = if is_first { value } else { arithmetic(cx, BinaryOp::Add, sum, value)? };
+            is_first = false;
+        }
     }
     Ok(Some(sum))
 }

@@ -26,7 +26,7 @@ use crate::backend::memory::views::Step;
 use crate::backend::numbers::floats;
 use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::scalar;
-use crate::backend::numbers::size_probe::WAYS;
+use crate::backend::numbers::size_probe::{Found, HoldsFrom, SizeProbe, Way, WAYS};
 use crate::backend::numbers::twin::{hold_unknown_sizes, refusing_endless, Twin, TwinStatement};
 use crate::backend::numbers::where_op;
 use crate::backend::paddle::meta;
@@ -233,18 +233,60 @@ impl PaddleBuilder {
     ) -> PyResult<Option<SizeFormula>> {
         let Some(now) = twin.size(value, axis)? else { return Ok(None) };
         for way in WAYS {
-            let Some(mut probe) = self.probes.take(&self.paddle, way, twin, value.py())? else { continue };
-            while let Some(statement) = probe.next_statement(twin) {
-                let built = self.append_again(&mut probe.twin, statement, value.py());
-                probe.note(built.is_ok());
+            let py = value.py();
+            let Some(found) = self.probed(twin, way, py, |probe| probe.find(value, axis, now))?.flatten() else {
+                continue;
+            };
+            let falling = if way == Way::AllDiffer {
+                self.probed(twin, Way::Falling, py, |probe| probe.confirms(&found, value, axis))?.flatten()
+            } else {
+                None
+            };
+            // Some statements cannot be built with the sizes of other probes.
+            if falling == Some(false) {
+                return Ok(None);
             }
-            let formula = probe.formula(value, axis, now);
-            self.probes.put_back(way, probe);
-            if let Some(formula) = formula? {
-                return Ok(Some(formula));
-            }
+            let from = self.smallest_sizes(twin, &found, value, axis)?;
+            return self.probed(twin, way, py, |probe| Ok(probe.formula(found, from.as_ref(), py)));
         }
         Ok(None)
+    }
+
+    /// Returns the sizes from which on a formula holds; `None` if it holds for all open sizes.
+    fn smallest_sizes(
+        &mut self,
+        twin: &Twin,
+        found: &Found,
+        value: &Bound<'_, PyAny>,
+        axis: usize,
+    ) -> PyResult<Option<HoldsFrom>> {
+        let smallest = self.probed(twin, Way::Smallest, value.py(), |probe| probe.confirms(found, value, axis))?;
+        if smallest.flatten() == Some(true) {
+            return Ok(None);
+        }
+        let small = self.probed(twin, Way::Small, value.py(), |probe| {
+            Ok((probe.confirms(found, value, axis)? == Some(true)).then(|| probe.probed_sizes()))
+        })?;
+        Ok(Some(small.flatten().map_or(HoldsFrom::Now, HoldsFrom::Sizes)))
+    }
+
+    /// Asks the probe of a way, after the statements that it does not have yet were added to it. `None` if there is no
+    /// such probe.
+    fn probed<R>(
+        &mut self,
+        twin: &Twin,
+        way: Way,
+        py: Python<'_>,
+        ask: impl FnOnce(&SizeProbe) -> PyResult<R>,
+    ) -> PyResult<Option<R>> {
+        let Some(mut probe) = self.probes.take(&self.paddle, way, twin, py)? else { return Ok(None) };
+        while let Some(statement) = probe.next_statement(twin) {
+            let built = self.append_again(&mut probe.twin, statement, py);
+            probe.note(built.is_ok());
+        }
+        let answer = ask(&probe);
+        self.probes.put_back(way, probe);
+        answer.map(Some)
     }
 
     /// Appends a statement of the program to a further twin.
