@@ -1,5 +1,6 @@
 //! Python numbers beside tensors: known numbers, and open numbers, which are values of the graph.
 
+pub(crate) mod diagonals;
 pub(crate) mod exact;
 pub(crate) mod floats;
 pub(crate) mod known_sizes;

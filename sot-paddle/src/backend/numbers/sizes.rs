@@ -12,6 +12,7 @@ use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
 
 use crate::backend::graph::builder::identity;
+use crate::backend::numbers::diagonals;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta;
@@ -54,6 +55,9 @@ pub(crate) const COMPARISONS: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__"
 pub(crate) fn accepts_sizes(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let CallKind::Object(_) = kind {
         return Ok(false);
+    }
+    if diagonals::take_sizes(kind, callee)? {
+        return Ok(true);
     }
     let Some(name) = scalar::name(callee)? else { return Ok(false) };
     Ok(match kind {

@@ -23,6 +23,7 @@ use crate::backend::graph::data;
 use crate::backend::graph::other_gradients;
 use crate::backend::memory::in_place;
 use crate::backend::memory::views::Step;
+use crate::backend::numbers::diagonals;
 use crate::backend::numbers::floats;
 use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::scalar;
@@ -333,10 +334,14 @@ impl PaddleBuilder {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let paddle = Arc::clone(&self.paddle);
-        if !matches!(kind, CallKind::Object(_)) {
+        let by_comparison = self.numbers.are_in(&paddle, args, kwargs)? && diagonals::take_sizes(kind, callee)?;
+        if !by_comparison && !matches!(kind, CallKind::Object(_)) {
             paddle.signatures.refuse(&paddle, callee, args, kwargs)?;
         }
         paddle.static_mode.within(callee.py(), target, || {
+            if by_comparison {
+                return diagonals::call(&self.paddle, &self.numbers, (kind, callee), args, kwargs);
+            }
             if let Some(result) = self.distributed.call(&self.paddle, (kind, callee), args, kwargs)? {
                 return Ok(result);
             }
