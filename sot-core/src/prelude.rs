@@ -23,7 +23,7 @@
 //! use sot_core::prelude::*;
 //!
 //! sot_core::builtin! { FACTORIAL = "math:factorial" => |cx, args| {
-//!     let [n] = args.exactly(cx, "factorial")?;
+//!     let [n] = args.exactly("factorial")?;
 //!     // The call runs in CPython, and the graph goes on behind it.
 //!     let Some(n) = cx.known(n)? else {
 //!         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "factorial() of a number that is not known"));

@@ -16,13 +16,13 @@ use crate::iterators::{emit_call, library};
 sot_core::variable_kind! { "id" }
 
 builtin! { ID = "id" => |cx, args| {
-    let [object] = args.exactly(cx, "id")?;
+    let [object] = args.exactly("id")?;
     cx.see(object)?;
     Ok(cx.trace.produce(Rc::new(IdVariable { object, what: DerivedNumber::Id })))
 } }
 
 builtin! { GET_IDENT = "_thread:get_ident" => |cx, args| {
-    let [] = args.exactly(cx, "get_ident")?;
+    let [] = args.exactly("get_ident")?;
     // The function object stands for the running thread, as a trace runs in one thread only.
     let function = library(cx.py, "_thread", "get_ident")?.into_bound(cx.py);
     let tracker = cx.trace.trackers.constant(function.clone().unbind());
@@ -31,7 +31,7 @@ builtin! { GET_IDENT = "_thread:get_ident" => |cx, args| {
 } }
 
 builtin! { HASH = "object.__hash__" => |cx, args| {
-    let [object] = args.exactly(cx, "__hash__")?;
+    let [object] = args.exactly("__hash__")?;
     if cx.known(object)?.is_some() {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__hash__() of a constant"));
     }

@@ -61,7 +61,7 @@ fn is_found_nowhere(cx: &mut OpcodeExecutor<'_>, name: &str, path: Option<VarId>
 
 // `importlib.util.find_spec` calls this function.
 sot_core::builtin! { FIND_SPEC = "importlib._bootstrap:_find_spec" => |cx, args| {
-    let [name, path] = args.exactly(cx, "_find_spec")?;
+    let [name, path] = args.exactly("_find_spec")?;
     let name = cx.known_str(name)?.ok_or_else(|| refuse("a module of an unknown name"))?;
     let path = if cx.known(path)?.is_some_and(|path| path.is_none()) { None } else { Some(path) };
     if is_not_loaded(cx, &name)? && is_found_nowhere(cx, &name, path)? {
@@ -73,7 +73,7 @@ sot_core::builtin! { FIND_SPEC = "importlib._bootstrap:_find_spec" => |cx, args|
 
 // `importlib.import_module` calls this function.
 sot_core::builtin! { FIND_AND_LOAD = "importlib._bootstrap:_find_and_load" => |cx, args| {
-    let [name, _] = args.exactly(cx, "_find_and_load")?;
+    let [name, _] = args.exactly("_find_and_load")?;
     let name = cx.known_str(name)?.ok_or_else(|| refuse("a module of an unknown name"))?;
     let outcome = by_name(cx, &name);
     // CPython's traceback has frames of `importlib` here, which the simulation does not have.
@@ -81,7 +81,7 @@ sot_core::builtin! { FIND_AND_LOAD = "importlib._bootstrap:_find_and_load" => |c
 } }
 
 sot_core::builtin! { IMPORT = "__import__" => |cx, args| {
-    let [name] = args.exactly(cx, "__import__")?;
+    let [name] = args.exactly("__import__")?;
     let name = cx.known_str(name)?.filter(|name| !name.is_empty() && !name.contains('.'));
     let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "__import__() of more than a plain name");
     let name = name.ok_or_else(refuse)?;

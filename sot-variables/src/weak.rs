@@ -53,7 +53,7 @@ builtin! { REF = "weakref:ref" => |cx, args| {
 } }
 
 builtin! { HASH = "weakref:ref.__hash__" => |cx, args| {
-    let [this] = args.exactly(cx, "__hash__")?;
+    let [this] = args.exactly("__hash__")?;
     let referent = cx.call(this, &CallArgs::default())?;
     if cx.see(referent)?.form() != Form::Class {
         return Err(refuse("the hash of a weak reference to an object"));

@@ -113,13 +113,13 @@ sot_core::opcode! { GET_ANEXT [3.8..3.14] (iterator -- same, awaitable) => |_cx,
 } }
 
 sot_core::builtin! { INTERN = "sys:intern" => |cx, args| {
-    let [text] = args.exactly(cx, "intern")?;
+    let [text] = args.exactly("intern")?;
     Ok(text)
 } }
 
 // The simulation of this call writes to what the program has written to in the trace.
 sot_core::builtin! { INTERVAL = "sys:getswitchinterval" => |cx, args| {
-    let [] = args.exactly(cx, "getswitchinterval")?;
+    let [] = args.exactly("getswitchinterval")?;
     plugin_module(cx.py)?.getattr("meanwhile")?.call0()?;
     Ok(cx.trace.none())
 } }
@@ -521,7 +521,7 @@ def operation_into(x):
     }
 
     sot_core::builtin! { DOUBLED = "toy.called:doubled" => |cx, args| {
-        let [x] = args.exactly(cx, "doubled")?;
+        let [x] = args.exactly("doubled")?;
         cx.binary(sot_core::executor::BinaryOp::Add, x, x)
     } }
 

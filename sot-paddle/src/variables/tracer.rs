@@ -6,7 +6,7 @@ use sot_core::builtin;
 use sot_core::cpython;
 
 builtin! { DYGRAPH_TRACER = "paddle.base.framework:_dygraph_tracer" => |cx, args| {
-    let [] = args.exactly(cx, "_dygraph_tracer")?;
+    let [] = args.exactly("_dygraph_tracer")?;
     let tracer = cpython::import(cx.py, "paddle.base.framework")?.call_method0("_dygraph_tracer")?;
     let tracker = cx.trace.trackers.constant(tracer.clone().unbind());
     Ok(cx.trace.wrap(&tracer, tracker))

@@ -13,13 +13,13 @@ use super::cannot;
 use super::types::assume_registered;
 
 builtin! { INSTANCE = "_abc:_abc_instancecheck" => |cx, args| {
-    let [class, object] = args.exactly(cx, "_abc_instancecheck")?;
+    let [class, object] = args.exactly("_abc_instancecheck")?;
     let ty = cx.type_of(object)?;
     check(cx, class, &ty)
 } }
 
 builtin! { SUBCLASS = "_abc:_abc_subclasscheck" => |cx, args| {
-    let [class, subclass] = args.exactly(cx, "_abc_subclasscheck")?;
+    let [class, subclass] = args.exactly("_abc_subclasscheck")?;
     let ty = cx.see(subclass)?.object().map(|object| object.bind(cx.py).clone());
     match ty.filter(Bound::is_instance_of::<PyType>) {
         Some(ty) => check(cx, class, &ty),

@@ -35,21 +35,21 @@ builtin! { GETATTR = "getattr" => |cx, args| match args.positional[..] {
 } }
 
 builtin! { HASATTR = "hasattr" => |cx, args| {
-    let [object, name] = args.exactly(cx, "hasattr")?;
+    let [object, name] = args.exactly("hasattr")?;
     let name = name_of(cx, name, "hasattr(): ")?;
     let found = find(cx, object, &name)?.is_some();
     Ok(cx.trace.boolean(found))
 } }
 
 builtin! { SETATTR = "setattr" => |cx, args| {
-    let [object, name, value] = args.exactly(cx, "setattr")?;
+    let [object, name, value] = args.exactly("setattr")?;
     let name = name_of(cx, name, "")?;
     cx.set_attr(object, &name, Some(value))?;
     Ok(cx.trace.none())
 } }
 
 builtin! { DELATTR = "delattr" => |cx, args| {
-    let [object, name] = args.exactly(cx, "delattr")?;
+    let [object, name] = args.exactly("delattr")?;
     let name = name_of(cx, name, "")?;
     cx.set_attr(object, &name, None)?;
     Ok(cx.trace.none())

@@ -25,18 +25,18 @@ use crate::functions::call_remainder;
 use crate::identity::IdVariable;
 
 builtin! { LEN = "len" => |cx, args| {
-    let [value] = args.exactly(cx, "len")?;
+    let [value] = args.exactly("len")?;
     cx.claims.redirect(value);
     cx.len(value)
 } }
 
 builtin! { ABS = "abs" => |cx, args| {
-    let [value] = args.exactly(cx, "abs")?;
+    let [value] = args.exactly("abs")?;
     fold_or(cx, "abs", args, |cx| special(cx, value, "__abs__", &[], "bad operand type for abs()"))
 } }
 
 builtin! { ROUND = "round" => |cx, args| {
-    let [number, digits] = args.named(cx, "round", ["number", "ndigits"], 1)?;
+    let [number, digits] = args.named("round", ["number", "ndigits"], 1)?;
     let number = required(number)?;
     if let Some(rounded) = lazy_round(cx, number, digits)? {
         return Ok(rounded);
@@ -59,7 +59,7 @@ fn lazy_round(cx: &mut OpcodeExecutor<'_>, number: VarId, digits: Option<VarId>)
 }
 
 builtin! { POW = "pow" => |cx, args| {
-    let [base, exponent, modulus] = args.named(cx, "pow", ["base", "exp", "mod"], 2)?;
+    let [base, exponent, modulus] = args.named("pow", ["base", "exp", "mod"], 2)?;
     fold_or(cx, "pow", args, |cx| match (base, exponent, modulus) {
         (Some(base), Some(exponent), None) => cx.binary(BinaryOp::Power, base, exponent),
         (Some(base), Some(exponent), Some(modulus)) if cx.has_special(base, "__pow__")? => {
@@ -71,7 +71,7 @@ builtin! { POW = "pow" => |cx, args| {
 } }
 
 builtin! { DIVMOD = "divmod" => |cx, args| {
-    let [left, right] = args.exactly(cx, "divmod")?;
+    let [left, right] = args.exactly("divmod")?;
     if let Some(quotient) = cx.lazy_binary(BinaryOp::FloorDivide, left, right)? {
         if let Some(rest) = cx.lazy_binary(BinaryOp::Remainder, left, right)? {
             return Ok(cx.trace.tuple(vec![quotient, rest]));
@@ -115,13 +115,13 @@ fn answered(cx: &mut OpcodeExecutor<'_>, answer: VarId, name: &str) -> Flow<VarI
 }
 
 builtin! { REPR = "repr" => |cx, args| {
-    let [value] = args.exactly(cx, "repr")?;
+    let [value] = args.exactly("repr")?;
     cx.claims.redirect(value);
     fold_or(cx, "repr", args, |cx| object_model::convert(cx, value, "__repr__", &[]))
 } }
 
 builtin! { FORMAT = "format" => |cx, args| {
-    let [value, spec] = args.named(cx, "format", ["value", "format_spec"], 1)?;
+    let [value, spec] = args.named("format", ["value", "format_spec"], 1)?;
     let value = required(value)?;
     if let Some(spec) = spec {
         let ty = cx.type_of(spec)?;
@@ -156,7 +156,7 @@ fn lazy_format(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: Option<VarId>) -
 }
 
 builtin! { HASH = "hash" => |cx, args| {
-    let [value] = args.exactly(cx, "hash")?;
+    let [value] = args.exactly("hash")?;
     if cx.see_as::<IdVariable>(value)?.is_some() {
         // The hash of an address is the address itself.
         return Ok(value);
@@ -180,7 +180,7 @@ builtin! { HASH = "hash" => |cx, args| {
 
 // Known tuples are folded by `hash()`. Items of others are guarded by identity, where that makes their hash known.
 builtin! { HASH_OF_TUPLE = "tuple.__hash__" => |cx, args| {
-    let [value] = args.exactly(cx, "__hash__")?;
+    let [value] = args.exactly("__hash__")?;
     if cx.see_as::<TupleVariable>(value)?.is_none() {
         return Err(cannot("tuple.__hash__() of something else"));
     }
@@ -196,13 +196,13 @@ fn holds_nan(value: &Bound<'_, PyAny>) -> bool {
 }
 
 builtin! { CALLABLE = "callable" => |cx, args| {
-    let [value] = args.exactly(cx, "callable")?;
+    let [value] = args.exactly("callable")?;
     let is_callable = object_model::is_callable(cx, value)?;
     Ok(cx.trace.boolean(is_callable))
 } }
 
 builtin! { SUM = "sum" => |cx, args| {
-    let [iterable, start] = args.named(cx, "sum", ["iterable", "start"], 1)?;
+    let [iterable, start] = args.named("sum", ["iterable", "start"], 1)?;
     let iterable = required(iterable)?;
     if let Some(start) = start {
         refuse_text(cx, start)?;
@@ -236,12 +236,12 @@ builtin! { MIN = "min" => |cx, args| extreme(cx, "min", CompareOp::Less, args) }
 builtin! { MAX = "max" => |cx, args| extreme(cx, "max", CompareOp::Greater, args) }
 
 builtin! { ANY = "any" => |cx, args| {
-    let [iterable] = args.exactly(cx, "any")?;
+    let [iterable] = args.exactly("any")?;
     until(cx, iterable, true)
 } }
 
 builtin! { ALL = "all" => |cx, args| {
-    let [iterable] = args.exactly(cx, "all")?;
+    let [iterable] = args.exactly("all")?;
     until(cx, iterable, false)
 } }
 
@@ -251,7 +251,7 @@ builtin! { DICT_REPR = "dict.__repr__" => |cx, args| container_repr(cx, args) }
 
 /// Returns the `repr` of a container, from those of its items.
 fn container_repr(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [this] = args.exactly(cx, "__repr__")?;
+    let [this] = args.exactly("__repr__")?;
     cx.claims.take();
     if let Some(known) = cx.materialize(this)? {
         return cx.fold(|_| Ok(known.repr()?.into_any()));

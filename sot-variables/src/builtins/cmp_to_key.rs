@@ -16,7 +16,7 @@ use crate::iterators::{emit_call, library};
 sot_core::variable_kind! { "compared_key" }
 
 builtin! { CMP_TO_KEY = "functools:cmp_to_key" => |cx, args| {
-    let [function] = args.named(cx, "cmp_to_key", ["mycmp"], 1)?;
+    let [function] = args.named("cmp_to_key", ["mycmp"], 1)?;
     Ok(cx.trace.produce(Rc::new(ComparedKey { function: required(function)?, object: None })))
 } }
 
@@ -64,7 +64,7 @@ impl Variable for ComparedKey {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
-        let [object] = args.named(cx, "K", ["obj"], 1)?;
+        let [object] = args.named("K", ["obj"], 1)?;
         Ok(cx.trace.produce(Rc::new(ComparedKey { function: self.function, object })))
     }
 

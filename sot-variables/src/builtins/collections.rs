@@ -28,7 +28,7 @@ builtin! { DEFAULTDICT_INIT = "collections:defaultdict.__init__" => |cx, args| {
 } }
 
 builtin! { MISSING = "collections:defaultdict.__missing__" => |cx, args| {
-    let [this, key] = args.exactly(cx, "__missing__")?;
+    let [this, key] = args.exactly("__missing__")?;
     let factory = cx.get_attr(this, &Rc::from("default_factory"))?;
     if is_none(cx, factory)? {
         let Some(key) = cx.materialize(key)? else { return Err(cannot("KeyError of an unknown key")) };
@@ -43,14 +43,14 @@ builtin! { DEFAULTDICT_COPY = "collections:defaultdict.copy" => |cx, args| copy(
 builtin! { DEFAULTDICT_SHALLOW_COPY = "collections:defaultdict.__copy__" => |cx, args| copy(cx, args) }
 
 fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [this] = args.exactly(cx, "copy")?;
+    let [this] = args.exactly("copy")?;
     let factory = cx.get_attr(this, &Rc::from("default_factory"))?;
     let class = sot_core::executor::object_model::type_variable(cx, this)?;
     cx.call(class, &CallArgs::positional(vec![factory, this]))
 }
 
 builtin! { COUNT_ELEMENTS = "collections:_count_elements" => |cx, args| {
-    let [mapping, iterable] = args.exactly(cx, "_count_elements")?;
+    let [mapping, iterable] = args.exactly("_count_elements")?;
     let (zero, one) = (cx.trace.integer(0)?, cx.trace.integer(1)?);
     cx.each(iterable, |cx, item| {
         let count = cx.call_method(mapping, "get", &[item, zero])?;

@@ -96,14 +96,14 @@ builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
 } }
 
 builtin! { SET = "contextvars:ContextVar.set" => |cx, args| {
-    let [variable, value] = args.exactly(cx, "set")?;
+    let [variable, value] = args.exactly("set")?;
     let before = value_of(cx, variable)?;
     write(cx, variable, Some(value))?;
     Ok(produce(cx, TokenVariable { variable, before, used: false }))
 } }
 
 builtin! { RESET = "contextvars:ContextVar.reset" => |cx, args| {
-    let [variable, token] = args.exactly(cx, "reset")?;
+    let [variable, token] = args.exactly("reset")?;
     let made = cx.see_as::<TokenVariable>(token)?.filter(|token| token.variable == variable && !token.used);
     let made = made.ok_or_else(|| cannot("ContextVar.reset() with this token"))?;
     write(cx, variable, made.before)?;
@@ -113,18 +113,18 @@ builtin! { RESET = "contextvars:ContextVar.reset" => |cx, args| {
 
 // A copy: later changes of the current context do not affect it, nor the other way round.
 builtin! { COPY_CONTEXT = "contextvars:copy_context" => |cx, args| {
-    let [] = args.exactly(cx, "copy_context")?;
+    let [] = args.exactly("copy_context")?;
     let copy = ContextCopy { values: written(&cx.trace), is_bare: is_bare(&cx.trace), entered: None };
     Ok(produce(cx, copy))
 } }
 
 builtin! { NEW_CONTEXT = "contextvars:Context" => |cx, args| {
-    let [] = args.exactly(cx, "Context")?;
+    let [] = args.exactly("Context")?;
     Ok(produce(cx, ContextCopy { values: Vec::new(), is_bare: true, entered: None }))
 } }
 
 builtin! { COPY = "contextvars:Context.copy" => |cx, args| {
-    let [context] = args.exactly(cx, "copy")?;
+    let [context] = args.exactly("copy")?;
     let copy = not_running(cx, context, "copy() of a Context from outside, or that runs")?;
     Ok(produce(cx, copy))
 } }
@@ -147,7 +147,7 @@ builtin! { RUN = "contextvars:Context.run" => |cx, args| {
 } }
 
 builtin! { GETITEM = "contextvars:Context.__getitem__" => |cx, args| {
-    let [context, variable] = args.exactly(cx, "__getitem__")?;
+    let [context, variable] = args.exactly("__getitem__")?;
     match value_in(cx, context, variable)? {
         Some(value) => Ok(value),
         None => {
@@ -158,7 +158,7 @@ builtin! { GETITEM = "contextvars:Context.__getitem__" => |cx, args| {
 } }
 
 builtin! { CONTAINS = "contextvars:Context.__contains__" => |cx, args| {
-    let [context, variable] = args.exactly(cx, "__contains__")?;
+    let [context, variable] = args.exactly("__contains__")?;
     let found = value_in(cx, context, variable)?.is_some();
     Ok(cx.trace.boolean(found))
 } }

@@ -17,7 +17,7 @@ use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 
 builtin! { DEQUE = "collections:deque" => |cx, args| {
-    let [iterable, maxlen] = args.named(cx, "deque", ["iterable", "maxlen"], 0)?;
+    let [iterable, maxlen] = args.named("deque", ["iterable", "maxlen"], 0)?;
     let deque = filled(cx, iterable, maxlen)?;
     Ok(cx.trace.produce(Rc::new(deque)))
 } }
@@ -25,7 +25,7 @@ builtin! { DEQUE = "collections:deque" => |cx, args| {
 builtin! { INIT = "collections:deque.__init__" => |cx, args| {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(refuse()) };
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
-    let [iterable, maxlen] = rest.named(cx, "deque", ["iterable", "maxlen"], 0)?;
+    let [iterable, maxlen] = rest.named("deque", ["iterable", "maxlen"], 0)?;
     let before = expect(cx, this)?;
     if before.is_from_outside() || !before.items.is_empty() {
         return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "deque.__init__() of one that holds something"));
@@ -54,7 +54,7 @@ fn filled(cx: &mut OpcodeExecutor<'_>, iterable: Option<VarId>, maxlen: Option<V
 }
 
 builtin! { APPEND = "collections:deque.append" => |cx, args| {
-    let [this, item] = args.exactly(cx, "append")?;
+    let [this, item] = args.exactly("append")?;
     append(cx, this, &[item])
 } }
 builtin! { APPENDLEFT = "collections:deque.appendleft" => |cx, args| edit::<1>(cx, args, |_, deque, [item]| {
@@ -62,12 +62,12 @@ builtin! { APPENDLEFT = "collections:deque.appendleft" => |cx, args| edit::<1>(c
     Ok(())
 }) }
 builtin! { EXTEND = "collections:deque.extend" => |cx, args| {
-    let [this, items] = args.exactly(cx, "extend")?;
+    let [this, items] = args.exactly("extend")?;
     cx.each(items, |cx, item| append(cx, this, &[item]).map(drop))?;
     Ok(cx.trace.none())
 } }
 builtin! { EXTENDLEFT = "collections:deque.extendleft" => |cx, args| {
-    let [this, items] = args.exactly(cx, "extendleft")?;
+    let [this, items] = args.exactly("extendleft")?;
     cx.each(items, |cx, item| {
         let mut deque = DequeVariable::clone(&*expect(cx, this)?);
         deque.push_front([item]);
@@ -131,13 +131,13 @@ builtin! { POPLEFT = "collections:deque.popleft" => |cx, args| {
 } }
 
 builtin! { REVERSED = "collections:deque.__reversed__" => |cx, args| {
-    let [this] = args.exactly(cx, "__reversed__")?;
+    let [this] = args.exactly("__reversed__")?;
     let deque = expect(cx, this)?;
     Ok(SequenceIterator::over_deque(cx, this, &deque, true))
 } }
 
 builtin! { COUNT = "collections:deque.count" => |cx, args| {
-    let [this, item] = args.exactly(cx, "count")?;
+    let [this, item] = args.exactly("count")?;
     let deque = expect(cx, this)?;
     let found = sequence::count(cx, &deque.items, item)?;
     refuse_changed(&cx.trace, this, &deque)?;
@@ -145,7 +145,7 @@ builtin! { COUNT = "collections:deque.count" => |cx, args| {
 } }
 
 builtin! { INDEX = "collections:deque.index" => |cx, args| {
-    let [this, item, start, stop] = args.named(cx, "index", ["self", "x", "start", "stop"], 2)?;
+    let [this, item, start, stop] = args.named("index", ["self", "x", "start", "stop"], 2)?;
     let (this, item) = (required(this)?, required(item)?);
     let deque = expect(cx, this)?;
     let range = sequence::bounds(cx, start, stop, deque.items.len())?;
@@ -161,7 +161,7 @@ builtin! { COPY = "collections:deque.copy" => |cx, args| copy(cx, args) }
 builtin! { SHALLOW_COPY = "collections:deque.__copy__" => |cx, args| copy(cx, args) }
 
 fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [this] = args.exactly(cx, "copy")?;
+    let [this] = args.exactly("copy")?;
     let deque = expect(cx, this)?;
     Ok(cx.trace.produce(Rc::new(DequeVariable::new(deque.items.clone(), deque.maxlen))))
 }
@@ -187,7 +187,7 @@ fn take(
     args: &CallArgs,
     take: impl FnOnce(&mut Vec<VarId>) -> Option<VarId>,
 ) -> Flow<VarId> {
-    let [this] = args.exactly(cx, "pop")?;
+    let [this] = args.exactly("pop")?;
     let mut deque = DequeVariable::clone(&*expect(cx, this)?);
     let Some(item) = take(&mut deque.items) else {
         return Err(cx.raise(PyIndexError::new_err("pop from an empty deque")));

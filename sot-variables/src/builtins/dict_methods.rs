@@ -35,7 +35,7 @@ builtin! { POP = "dict.pop" => |cx, args| {
 } }
 
 builtin! { ORDERED_POP = "collections:OrderedDict.pop" => |cx, args| {
-    let [key, default] = options(args).named(cx, "pop", ["key", "default"], 1)?;
+    let [key, default] = options(args).named("pop", ["key", "default"], 1)?;
     pop(cx, receiver(args)?, required(key)?, default)
 } }
 
@@ -50,7 +50,7 @@ builtin! { ORDERED_POPITEM = "collections:OrderedDict.popitem" => |cx, args| {
 } }
 
 builtin! { MOVE_TO_END = "collections:OrderedDict.move_to_end" => |cx, args| {
-    let [key, last] = options(args).named(cx, "move_to_end", ["key", "last"], 1)?;
+    let [key, last] = options(args).named("move_to_end", ["key", "last"], 1)?;
     let last = match last {
         Some(last) => cx.truth(last)?,
         None => true,
@@ -138,12 +138,12 @@ fn pop_item(cx: &mut OpcodeExecutor<'_>, this: VarId, last: bool, error: &str) -
 }
 
 fn last_option(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow<bool> {
-    let [last] = options(args).named(cx, name, ["last"], 0)?;
+    let [last] = options(args).named(name, ["last"], 0)?;
     last.map_or(Ok(true), |last| cx.truth(last))
 }
 
 fn set_default(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [key, default] = options(args).named(cx, "setdefault", ["key", "default"], 1)?;
+    let [key, default] = options(args).named("setdefault", ["key", "default"], 1)?;
     let this = receiver(args)?;
     let (dict, key) = (expect(cx, this)?, HashKey::of(cx, required(key)?)?);
     if let Some(value) = dict.get(cx, &key)? {
@@ -216,7 +216,7 @@ fn iter(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 
 /// Simulates `class.fromkeys(keys, value)` for a subclass of `dict`: the keys are set one by one on an instance.
 pub(crate) fn from_keys_of_class(cx: &mut OpcodeExecutor<'_>, class: VarId, args: &CallArgs) -> Flow<VarId> {
-    let [keys, value] = args.named(cx, "fromkeys", ["iterable", "value"], 1)?;
+    let [keys, value] = args.named("fromkeys", ["iterable", "value"], 1)?;
     let value = value.unwrap_or_else(|| cx.trace.none());
     let made = cx.call(class, &CallArgs::default())?;
     cx.each(required(keys)?, |cx, key| cx.set_item(made, key, value))?;
@@ -225,7 +225,7 @@ pub(crate) fn from_keys_of_class(cx: &mut OpcodeExecutor<'_>, class: VarId, args
 
 /// Simulates `dict.fromkeys(keys, value)`, called on `dict` itself.
 fn from_keys(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [keys, value] = args.named(cx, "fromkeys", ["iterable", "value"], 1)?;
+    let [keys, value] = args.named("fromkeys", ["iterable", "value"], 1)?;
     let value = value.unwrap_or_else(|| cx.trace.none());
     let mut filling = IndexedEntries::of(&cx.trace, Vec::new());
     for key in cx.unpack_all(required(keys)?)? {

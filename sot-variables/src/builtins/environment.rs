@@ -14,14 +14,14 @@ use sot_core::variable::VarId;
 use super::cannot;
 
 builtin! { PUTENV = "posix:putenv" => |cx, args| {
-    let [name, value] = args.exactly(cx, "putenv")?;
+    let [name, value] = args.exactly("putenv")?;
     require_text(cx, name, true)?;
     require_text(cx, value, false)?;
     replay(cx, "putenv", vec![name, value])
 } }
 
 builtin! { UNSETENV = "posix:unsetenv" => |cx, args| {
-    let [name] = args.exactly(cx, "unsetenv")?;
+    let [name] = args.exactly("unsetenv")?;
     require_text(cx, name, true)?;
     replay(cx, "unsetenv", vec![name])
 } }

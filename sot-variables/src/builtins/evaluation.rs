@@ -27,7 +27,7 @@ const ONLY_AST: i64 = 0x400;
 
 fn compile(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let names = ["source", "filename", "mode", "flags", "dont_inherit", "optimize"];
-    let [source, file, mode, flags, alone, optimize] = args.named(cx, "compile", names, 3)?;
+    let [source, file, mode, flags, alone, optimize] = args.named("compile", names, 3)?;
     let unknown = || cannot("compile() of something that is not known while tracing");
     let source = text(cx, required(source)?)?.ok_or_else(unknown)?;
     let mut known = Vec::new();
@@ -70,7 +70,7 @@ fn future_flags(cx: &OpcodeExecutor<'_>) -> Flow<i64> {
 
 /// Simulates `eval(source, globals, locals)` and `exec`.
 fn run(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
-    let [source, globals, locals] = args.named(cx, name, ["source", "globals", "locals"], 1)?;
+    let [source, globals, locals] = args.named(name, ["source", "globals", "locals"], 1)?;
     // Before 3.13, globals and locals are positional only; CPython raises the error.
     if !args.keywords.is_empty() {
         return Err(cannot("eval() or exec() with keyword arguments"));

@@ -19,14 +19,14 @@ use crate::classes::subclass;
 
 // In CPython, the result is an iterator in C; here, all of its items are known at once.
 builtin! { FORMATTER_PARSER = "_string:formatter_parser" => |cx, args| {
-    let [format] = args.exactly(cx, "formatter_parser")?;
+    let [format] = args.exactly("formatter_parser")?;
     let Some(format) = cx.known(format)? else { return Err(cannot("a format that is not known while tracing")) };
     let parts = cx.fold(|py| items(&cpython::import(py, "_string")?.call_method1("formatter_parser", (format,))?))?;
     cx.iter(parts)
 } }
 
 builtin! { FORMATTER_FIELD = "_string:formatter_field_name_split" => |cx, args| {
-    let [field] = args.exactly(cx, "formatter_field_name_split")?;
+    let [field] = args.exactly("formatter_field_name_split")?;
     let Some(field) = cx.known(field)? else { return Err(cannot("a field that is not known while tracing")) };
     let split = cpython::import(cx.py, "_string")?.call_method1("formatter_field_name_split", (field,));
     let (first, rest): (Py<PyAny>, Py<PyAny>) = split.map_err(|error| cx.raise(error))?.extract()?;
@@ -41,7 +41,7 @@ fn items<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 builtin! { OBJECT_FORMAT = "object.__format__" => |cx, args| {
-    let [this, spec] = args.exactly(cx, "__format__")?;
+    let [this, spec] = args.exactly("__format__")?;
     match cx.known_str(spec)? {
         Some(spec) if spec.is_empty() => {
             cx.claims.redirect(this);

@@ -27,7 +27,7 @@ use crate::functions::cell::CellVariable;
 use crate::iterators::library;
 
 builtin! { LOCALS = "locals" => |cx, args| {
-    let [] = args.exactly(cx, "locals")?;
+    let [] = args.exactly("locals")?;
     variables(cx)
 } }
 
@@ -41,7 +41,7 @@ builtin! { VARS = "vars" => |cx, args| match args.positional[..] {
 } }
 
 builtin! { GLOBALS = "globals" => |cx, args| {
-    let [] = args.exactly(cx, "globals")?;
+    let [] = args.exactly("globals")?;
     if let Some(names) = cx.stack.frame().global_names {
         return Ok(names);
     }

@@ -134,7 +134,7 @@ impl Variable for GetterVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
-        let [object] = args.exactly(cx, self.getter.name())?;
+        let [object] = args.exactly(self.getter.name())?;
         let (&first, rest) = self.args.positional.split_first().ok_or_else(|| super::cannot("an empty getter"))?;
         if self.getter == Getter::Method {
             let name = cx.known_str(first)?.unwrap_or_default();

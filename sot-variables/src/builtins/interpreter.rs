@@ -8,7 +8,7 @@ use sot_core::cpython;
 use sot_core::guard::Test;
 
 builtin! { RECURSION_LIMIT = "sys:getrecursionlimit" => |cx, args| {
-    let [] = args.exactly(cx, "getrecursionlimit")?;
+    let [] = args.exactly("getrecursionlimit")?;
     let ask = cpython::import(cx.py, "sys")?.getattr("getrecursionlimit")?;
     let limit: i64 = ask.call0()?.extract()?;
     let tracker = cx.trace.trackers.constant(ask.unbind());

@@ -67,7 +67,7 @@ builtin! { NEXT = "next" => |cx, args| match args.positional[..] {
 } }
 
 builtin! { ENUMERATE = "enumerate" => |cx, args| {
-    let [iterable, start] = args.named(cx, "enumerate", ["iterable", "start"], 1)?;
+    let [iterable, start] = args.named("enumerate", ["iterable", "start"], 1)?;
     let inner = cx.iter(required(iterable)?)?;
     let number = match start {
         Some(start) if cx.known_int(start)?.is_none() => return Err(cannot("enumerate() from an unknown number")),
@@ -95,13 +95,13 @@ builtin! { MAP = "map" => |cx, args| {
 } }
 
 builtin! { FILTER = "filter" => |cx, args| {
-    let [predicate, iterable] = args.exactly(cx, "filter")?;
+    let [predicate, iterable] = args.exactly("filter")?;
     let inner = cx.iter(iterable)?;
     Ok(produce(cx, Filter { predicate, inner, rule: FilterRule::Keep, turned: false }))
 } }
 
 builtin! { REVERSED = "reversed" => |cx, args| {
-    let [sequence] = args.exactly(cx, "reversed")?;
+    let [sequence] = args.exactly("reversed")?;
     reversed(cx, sequence)
 } }
 

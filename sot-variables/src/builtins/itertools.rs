@@ -27,13 +27,13 @@ builtin! { CHAIN = "itertools:chain" => |cx, args| {
 } }
 
 builtin! { FROM_ITERABLE = "itertools:chain.from_iterable" => |cx, args| {
-    let [iterables] = args.exactly(cx, "from_iterable")?;
+    let [iterables] = args.exactly("from_iterable")?;
     let source = cx.iter(iterables)?;
     Ok(produce(cx, Chain { source, active: None }))
 } }
 
 builtin! { COUNT = "itertools:count" => |cx, args| {
-    let [start, step] = args.named(cx, "count", ["start", "step"], 0)?;
+    let [start, step] = args.named("count", ["start", "step"], 0)?;
     let next = start.map_or_else(|| cx.trace.integer(0), Ok)?;
     let step = step.map_or_else(|| cx.trace.integer(1), Ok)?;
     for number in [next, step] {
@@ -45,7 +45,7 @@ builtin! { COUNT = "itertools:count" => |cx, args| {
 } }
 
 builtin! { REPEAT = "itertools:repeat" => |cx, args| {
-    let [item, times] = args.named(cx, "repeat", ["object", "times"], 1)?;
+    let [item, times] = args.named("repeat", ["object", "times"], 1)?;
     let left = times.map(|times| known_index(cx, times, "repeat()")).transpose()?;
     let left = left.map(|left| u64::try_from(left).unwrap_or(0));
     Ok(produce(cx, Itertool::Repeat { item: required(item)?, left }))
@@ -69,7 +69,7 @@ builtin! { ISLICE = "itertools:islice" => |cx, args| {
 } }
 
 builtin! { STARMAP = "itertools:starmap" => |cx, args| {
-    let [function, iterable] = args.exactly(cx, "starmap")?;
+    let [function, iterable] = args.exactly("starmap")?;
     let inner = cx.iter(iterable)?;
     Ok(produce(cx, Itertool::Star { function, inner }))
 } }
@@ -78,7 +78,7 @@ builtin! { ACCUMULATE = "itertools:accumulate" => |cx, args| {
     let initial = args.keywords.iter().find(|(name, _)| &**name == "initial").map(|(_, value)| *value);
     let keywords = args.keywords.iter().filter(|(name, _)| &**name != "initial").cloned().collect();
     let rest = CallArgs { positional: args.positional.clone(), keywords };
-    let [iterable, function] = rest.named(cx, "accumulate", ["iterable", "func"], 1)?;
+    let [iterable, function] = rest.named("accumulate", ["iterable", "func"], 1)?;
     let inner = cx.iter(required(iterable)?)?;
     let function = given(cx, function)?;
     let total = given(cx, initial)?;
@@ -96,19 +96,19 @@ builtin! { ZIP_LONGEST = "itertools:zip_longest" => |cx, args| {
 } }
 
 builtin! { PAIRWISE = "itertools:pairwise"? => |cx, args| {
-    let [iterable] = args.exactly(cx, "pairwise")?;
+    let [iterable] = args.exactly("pairwise")?;
     let inner = cx.iter(iterable)?;
     Ok(produce(cx, Itertool::Pairs { inner, before: None }))
 } }
 
 builtin! { CYCLE = "itertools:cycle" => |cx, args| {
-    let [iterable] = args.exactly(cx, "cycle")?;
+    let [iterable] = args.exactly("cycle")?;
     let inner = cx.iter(iterable)?;
     Ok(produce(cx, Itertool::Cycle { inner, seen: Vec::new(), round: None }))
 } }
 
 builtin! { COMPRESS = "itertools:compress" => |cx, args| {
-    let [data, selectors] = args.named(cx, "compress", ["data", "selectors"], 2)?;
+    let [data, selectors] = args.named("compress", ["data", "selectors"], 2)?;
     let (inner, selectors) = (cx.iter(required(data)?)?, cx.iter(required(selectors)?)?);
     Ok(produce(cx, Itertool::Compress { inner, selectors }))
 } }
@@ -117,7 +117,7 @@ builtin! { BATCHED = "itertools:batched"? => |cx, args| {
     if args.keywords.iter().any(|(name, _)| &**name == "strict") {
         return Err(cannot("batched(strict=...)"));
     }
-    let [iterable, size] = args.named(cx, "batched", ["iterable", "n"], 2)?;
+    let [iterable, size] = args.named("batched", ["iterable", "n"], 2)?;
     let size = known_index(cx, required(size)?, "batched()")?;
     let Some(size) = usize::try_from(size).ok().filter(|&size| size > 0) else {
         return Err(cx.raise(PyValueError::new_err("n must be at least one")));
@@ -129,7 +129,7 @@ builtin! { BATCHED = "itertools:batched"? => |cx, args| {
 } }
 
 builtin! { GROUPBY = "itertools:groupby" => |cx, args| {
-    let [iterable, key] = args.named(cx, "groupby", ["iterable", "key"], 1)?;
+    let [iterable, key] = args.named("groupby", ["iterable", "key"], 1)?;
     let inner = cx.iter(required(iterable)?)?;
     let key = given(cx, key)?;
     Ok(groupby::over(cx, inner, key))
@@ -196,13 +196,13 @@ fn bound(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>) -> Flow<Option<u64>>
 }
 
 fn filtered(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, rule: FilterRule) -> Flow<VarId> {
-    let [predicate, iterable] = args.exactly(cx, "filter")?;
+    let [predicate, iterable] = args.exactly("filter")?;
     let inner = cx.iter(iterable)?;
     Ok(produce(cx, Filter { predicate, inner, rule, turned: false }))
 }
 
 fn selections(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &'static str) -> Flow<VarId> {
-    let [iterable, count] = args.named(cx, name, ["iterable", "r"], 1)?;
+    let [iterable, count] = args.named(name, ["iterable", "r"], 1)?;
     let items = cx.unpack_all(required(iterable)?)?;
     let options = PyDict::new(cx.py);
     if let Some(count) = count {

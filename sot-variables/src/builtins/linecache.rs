@@ -13,7 +13,7 @@ use crate::iterators::library;
 
 // `checkcache` looks for files that have changed since they were read. The file is guarded to be unchanged.
 sot_core::builtin! { CHECK_CACHE = "linecache:checkcache" => |cx, args| {
-    let [file] = args.exactly(cx, "checkcache")?;
+    let [file] = args.exactly("checkcache")?;
     let file = known_file(cx, file)?;
     refuse_reached_cache(cx)?;
     assume_sources(cx, vec![file.clone()])?;
@@ -22,7 +22,7 @@ sot_core::builtin! { CHECK_CACHE = "linecache:checkcache" => |cx, args| {
 } }
 
 sot_core::builtin! { LAZY_CACHE = "linecache:lazycache" => |cx, args| {
-    let [file, globals] = args.exactly(cx, "lazycache")?;
+    let [file, globals] = args.exactly("lazycache")?;
     let file = known_file(cx, file)?;
     refuse_reached_cache(cx)?;
     let globals = cx.see(globals)?.object().map(|globals| globals.clone_ref(cx.py));

@@ -43,7 +43,7 @@ builtin! { ENTER = "_thread:LockType.__enter__" => |cx, args| acquire(cx, args) 
 builtin! { RELEASE = "_thread:LockType.release" => |cx, args| release(cx, args) }
 builtin! { EXIT = "_thread:LockType.__exit__" => |cx, args| release(cx, args) }
 builtin! { LOCKED = "_thread:LockType.locked" => |cx, args| {
-    let [lock] = args.exactly(cx, "locked")?;
+    let [lock] = args.exactly("locked")?;
     let held = made(cx, lock)?.ok_or_else(|| cannot("whether a lock is taken"))?.held;
     Ok(cx.trace.boolean(held > 0))
 } }

@@ -44,7 +44,7 @@ struct Key {
 }
 
 builtin! { MAKE = "functools:_lru_cache_wrapper" => |cx, args| {
-    let [function, maxsize, typed, info] = args.exactly(cx, "lru_cache")?;
+    let [function, maxsize, typed, info] = args.exactly("lru_cache")?;
     let unbounded = cx.known(maxsize)?.is_some_and(|size| size.is_none());
     let limit = if unbounded { Some(usize::MAX) } else { cx.known_int(maxsize)?.and_then(|size| size.try_into().ok()) };
     let limit = limit.filter(|limit| *limit > 0).ok_or_else(|| cannot("lru_cache() that keeps nothing"))?;
@@ -59,7 +59,7 @@ builtin! { MAKE = "functools:_lru_cache_wrapper" => |cx, args| {
 } }
 
 builtin! { INFO = "functools:_lru_cache_wrapper.cache_info" => |cx, args| {
-    let [this] = args.exactly(cx, "cache_info")?;
+    let [this] = args.exactly("cache_info")?;
     let cached = expect(cx, this)?;
     let (hits, misses) = (cx.trace.integer(cached.hits)?, cx.trace.integer(cached.misses)?);
     let size = cx.trace.integer(cached.kept.len() as i64)?;
@@ -67,7 +67,7 @@ builtin! { INFO = "functools:_lru_cache_wrapper.cache_info" => |cx, args| {
 } }
 
 builtin! { CLEAR = "functools:_lru_cache_wrapper.cache_clear" => |cx, args| {
-    let [this] = args.exactly(cx, "cache_clear")?;
+    let [this] = args.exactly("cache_clear")?;
     let cached = expect(cx, this)?;
     let empty = CachedVariable { kept: Rc::new(Vec::new()), hits: 0, misses: 0, ..(*cached).clone() };
     cx.trace.vars.set(this, Rc::new(empty));

@@ -53,7 +53,7 @@ fn special(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str, method: &st
     if let Some(value) = fold(cx, args, name)? {
         return Ok(value);
     }
-    let [value] = args.exactly(cx, name)?;
+    let [value] = args.exactly(name)?;
     match cx.special_method(value, method)? {
         Some(method) => cx.call(method, &CallArgs::default()),
         None => Err(cannot(&format!("math.{name}() of a value that is not known while tracing"))),

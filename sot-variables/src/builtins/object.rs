@@ -45,7 +45,7 @@ builtin! { INIT_SUBCLASS = "object.__init_subclass__" => |cx, args| {
 } }
 
 builtin! { GETATTRIBUTE = "object.__getattribute__" => |cx, args| {
-    let [this, name] = args.exactly(cx, "__getattribute__")?;
+    let [this, name] = args.exactly("__getattribute__")?;
     let name = name_of(cx, name, "")?;
     if cx.see(this)?.form() == Form::Class {
         return Err(cannot("object.__getattribute__() of a class"));
@@ -57,7 +57,7 @@ builtin! { GETATTRIBUTE = "object.__getattribute__" => |cx, args| {
 } }
 
 builtin! { SETATTR = "object.__setattr__" => |cx, args| {
-    let [this, name, value] = args.exactly(cx, "__setattr__")?;
+    let [this, name, value] = args.exactly("__setattr__")?;
     let name = name_of(cx, name, "")?;
     refuse_other_writes(cx, this)?;
     object_model::generic_set_attr(cx, this, &name, Some(value))?;
@@ -65,7 +65,7 @@ builtin! { SETATTR = "object.__setattr__" => |cx, args| {
 } }
 
 builtin! { DELATTR = "object.__delattr__" => |cx, args| {
-    let [this, name] = args.exactly(cx, "__delattr__")?;
+    let [this, name] = args.exactly("__delattr__")?;
     let name = name_of(cx, name, "")?;
     refuse_other_writes(cx, this)?;
     object_model::generic_set_attr(cx, this, &name, None)?;
@@ -89,12 +89,12 @@ fn refuse_other_writes(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
 }
 
 builtin! { EQ = "object.__eq__" => |cx, args| {
-    let [this, other] = args.exactly(cx, "__eq__")?;
+    let [this, other] = args.exactly("__eq__")?;
     identity(cx, this, other, true)
 } }
 
 builtin! { NE = "object.__ne__" => |cx, args| {
-    let [this, other] = args.exactly(cx, "__ne__")?;
+    let [this, other] = args.exactly("__ne__")?;
     // `object.__ne__` inverts `__eq__`, which the program may override.
     match cx.special_method(this, "__eq__")? {
         Some(_) => {
@@ -109,7 +109,7 @@ builtin! { NE = "object.__ne__" => |cx, args| {
 } }
 
 builtin! { STR = "object.__str__" => |cx, args| {
-    let [this] = args.exactly(cx, "__str__")?;
+    let [this] = args.exactly("__str__")?;
     let repr = cx.special_method(this, "__repr__")?;
     match repr {
         Some(_) => {
@@ -121,7 +121,7 @@ builtin! { STR = "object.__str__" => |cx, args| {
 } }
 
 builtin! { REDUCE_EX = "object.__reduce_ex__" => |cx, args| {
-    let [this, protocol] = args.exactly(cx, "__reduce_ex__")?;
+    let [this, protocol] = args.exactly("__reduce_ex__")?;
     // Protocols before 2 work differently.
     if cx.known_int(protocol)?.is_none_or(|protocol| protocol < 2) {
         return Err(cannot("__reduce_ex__() of that protocol"));
@@ -210,7 +210,7 @@ fn attributes_of(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
 }
 
 builtin! { REDUCE_ORDERED = "collections:OrderedDict.__reduce__" => |cx, args| {
-    let [this] = args.exactly(cx, "__reduce__")?;
+    let [this] = args.exactly("__reduce__")?;
     let class = object_model::type_variable(cx, this)?;
     let items = cx.call_method(this, "items", &[])?;
     let items = cx.iter(items)?;
@@ -220,7 +220,7 @@ builtin! { REDUCE_ORDERED = "collections:OrderedDict.__reduce__" => |cx, args| {
 } }
 
 builtin! { REDUCE_DEQUE = "collections:deque.__reduce__" => |cx, args| {
-    let [this] = args.exactly(cx, "__reduce__")?;
+    let [this] = args.exactly("__reduce__")?;
     let class = object_model::type_variable(cx, this)?;
     if cx.see_as::<DequeVariable>(this)?.is_none() {
         return Err(cannot("copying of a deque of a class derived from it"));

@@ -136,6 +136,6 @@ fn apply<const N: usize>(
     args: &CallArgs,
     operation: impl FnOnce(&mut OpcodeExecutor<'_>, [VarId; N]) -> Flow<VarId>,
 ) -> Flow<VarId> {
-    let operands = args.exactly(cx, "operator")?;
+    let operands = args.exactly("operator")?;
     operation(cx, operands)
 }

@@ -67,7 +67,7 @@ builtin! { NEW = "_random:Random.__new__" => |cx, args| {
 } }
 
 builtin! { SEED = "_random:Random.seed" => |cx, args| {
-    let [this, seed] = args.exactly(cx, "seed")?;
+    let [this, seed] = args.exactly("seed")?;
     expect(cx, this)?;
     let seed = cx.known(seed)?.filter(|seed| !seed.is_none());
     let seed = seed.ok_or_else(|| cannot("a random number generator without a known seed"))?;
@@ -78,14 +78,14 @@ builtin! { SEED = "_random:Random.seed" => |cx, args| {
 } }
 
 builtin! { GETSTATE = "_random:Random.getstate" => |cx, args| {
-    let [this] = args.exactly(cx, "getstate")?;
+    let [this] = args.exactly("getstate")?;
     let made = expect(cx, this)?;
     let state = made.state.as_ref().ok_or_else(not_seeded)?.bind(cx.py).clone();
     cx.fold(|_| Ok(state))
 } }
 
 builtin! { SETSTATE = "_random:Random.setstate" => |cx, args| {
-    let [this, state] = args.exactly(cx, "setstate")?;
+    let [this, state] = args.exactly("setstate")?;
     expect(cx, this)?;
     let state = cx.materialize(state)?.ok_or_else(|| cannot("a state of random numbers that is not known"))?;
     let real = base(cx.py)?.call0()?;

@@ -76,7 +76,7 @@ fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Fl
         let function = cpython::import(cx.py, "re")?.getattr("Pattern")?.getattr(name)?;
         return cx.fold(|_| function.call(positional, Some(&keywords)));
     }
-    let [pattern, function, text, count] = args.named(cx, name, ["self", "repl", "string", "count"], 3)?;
+    let [pattern, function, text, count] = args.named(name, ["self", "repl", "string", "count"], 3)?;
     let (Some(pattern), Some(text)) = (cx.materialize(required(pattern)?)?, cx.known_str(required(text)?)?) else {
         return Err(cannot("a substitution in a text that is not known while tracing"));
     };
@@ -122,7 +122,7 @@ fn limit(cx: &mut OpcodeExecutor<'_>, count: Option<VarId>) -> Flow<i64> {
 }
 
 fn split(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [pattern, text, most] = args.named(cx, "split", ["self", "string", "maxsplit"], 2)?;
+    let [pattern, text, most] = args.named("split", ["self", "string", "maxsplit"], 2)?;
     let (Some(pattern), Some(text)) = (cx.materialize(required(pattern)?)?, cx.materialize(required(text)?)?) else {
         return Err(cannot("a split of a text that is not known while tracing"));
     };

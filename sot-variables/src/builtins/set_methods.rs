@@ -95,7 +95,7 @@ builtin! { KEYS_ISDISJOINT = "_collections_abc:dict_keys.isdisjoint" => |cx, arg
 builtin! { ITEMS_ISDISJOINT = "_collections_abc:dict_items.isdisjoint" => |cx, args| view_disjoint(cx, args) }
 
 fn view_disjoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [this, other] = args.exactly(cx, "isdisjoint")?;
+    let [this, other] = args.exactly("isdisjoint")?;
     let items = cx.unpack_all(this)?;
     let items = SetVariable::build(cx, items)?;
     disjoint(cx, &CallArgs::positional(vec![items, other]))
@@ -147,7 +147,7 @@ fn combined(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<
 }
 
 fn compared(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: CompareOp) -> Flow<VarId> {
-    let [this, other] = args.exactly(cx, "issubset")?;
+    let [this, other] = args.exactly("issubset")?;
     expect(cx, this)?;
     let other = set::seen(cx, other)?;
     let other = elements(cx, other)?;
@@ -156,7 +156,7 @@ fn compared(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: CompareOp) -> Flow
 }
 
 fn disjoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [this, other] = args.exactly(cx, "isdisjoint")?;
+    let [this, other] = args.exactly("isdisjoint")?;
     let (left, right) = (expect(cx, this)?, elements(cx, other)?);
     let none = combine(cx, BinaryOp::And, &left.keys, &right)?.is_empty();
     Ok(cx.trace.boolean(none))

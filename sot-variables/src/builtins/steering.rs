@@ -11,14 +11,14 @@ use super::io;
 use super::required;
 
 /// Breaks the graph.
-pub fn breakgraph(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    args.exactly::<0>(cx, "breakgraph")?;
+pub fn breakgraph(_: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    args.exactly::<0>("breakgraph")?;
     Err(Unwind::break_graph(ReasonId::Requested, "psdb.breakgraph() is called"))
 }
 
 /// Leaves the frame to CPython; with `recursive`, also the functions that it calls.
 pub fn fallback(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [recursive] = args.named(cx, "fallback", ["recursive"], 0)?;
+    let [recursive] = args.named("fallback", ["recursive"], 0)?;
     let recursive = match recursive {
         Some(recursive) => cx.truth(recursive)?,
         None => false,
@@ -29,19 +29,19 @@ pub fn fallback(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 
 /// Returns `True`, as the caller is being traced.
 pub fn in_sot(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    args.exactly::<0>(cx, "in_sot")?;
+    args.exactly::<0>("in_sot")?;
     Ok(cx.trace.boolean(true))
 }
 
 /// Returns `True`, as `in_sot` does, under the more common name.
 pub fn is_compiling(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    args.exactly::<0>(cx, "is_compiling")?;
+    args.exactly::<0>("is_compiling")?;
     Ok(cx.trace.boolean(true))
 }
 
 /// Asserts a condition that is known while tracing. The condition is guarded.
 pub fn assert_true(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [condition] = args.named(cx, "assert_true", ["input"], 1)?;
+    let [condition] = args.named("assert_true", ["input"], 1)?;
     if cx.truth(required(condition)?)? {
         return Ok(cx.trace.none());
     }
@@ -64,6 +64,6 @@ pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 
 /// Leaves the frame to CPython, as a debugger needs the program's own frame.
 pub fn breakpoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    args.exactly::<0>(cx, "breakpoint")?;
+    args.exactly::<0>("breakpoint")?;
     Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::Requested, "psdb.breakpoint() is called")))
 }

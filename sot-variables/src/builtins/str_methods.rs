@@ -16,7 +16,7 @@ builtin! { STR_JOIN = "str.join" => |cx, args| join(cx, args) }
 builtin! { BYTES_JOIN = "bytes.join" => |cx, args| join(cx, args) }
 
 fn join(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let [separator, iterable] = args.exactly(cx, "join")?;
+    let [separator, iterable] = args.exactly("join")?;
     if !cx.has_special(iterable, "__iter__")? && !cx.has_special(iterable, "__getitem__")? {
         return Err(cx.raise(PyTypeError::new_err("can only join an iterable")));
     }

@@ -44,7 +44,7 @@ builtin! { PRINT_EXCEPTION = "traceback:print_exception" => |cx, args| {
 } }
 
 builtin! { CLEAR_FRAMES = "traceback:clear_frames" => |cx, args| {
-    let [traceback] = args.exactly(cx, "clear_frames")?;
+    let [traceback] = args.exactly("clear_frames")?;
     if super::is_none(cx, traceback)? {
         return Ok(cx.trace.none());
     }
@@ -58,7 +58,7 @@ builtin! { CLEAR_FRAMES = "traceback:clear_frames" => |cx, args| {
 } }
 
 builtin! { POSITIONS = "traceback:_walk_tb_with_full_positions"? => |cx, args| {
-    let [traceback] = args.exactly(cx, "_walk_tb_with_full_positions")?;
+    let [traceback] = args.exactly("_walk_tb_with_full_positions")?;
     let entries = if super::is_none(cx, traceback)? { Vec::new() } else { entries(cx, traceback)? };
     let mut found = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -81,7 +81,7 @@ builtin! { POSITIONS = "traceback:_walk_tb_with_full_positions"? => |cx, args| {
 
 // The underlined part of a line depends on the text of the line alone.
 builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment"? => |cx, args| {
-    let [segment] = args.exactly(cx, "_extract_caret_anchors_from_line_segment")?;
+    let [segment] = args.exactly("_extract_caret_anchors_from_line_segment")?;
     let segment = cx.known_str(segment)?.ok_or_else(|| cannot("a line that is not known"))?;
     let function = library(cx.py, "traceback", "_extract_caret_anchors_from_line_segment")?.into_bound(cx.py);
     let anchors = cx.fold(|py| {
@@ -100,7 +100,7 @@ builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment"? => |c
 
 // Depends on the same text, and on whether there are anchors.
 builtin! { CARETS = "traceback:StackSummary._should_show_carets"? => |cx, args| {
-    let [_, start, end, lines, anchors] = args.exactly(cx, "_should_show_carets")?;
+    let [_, start, end, lines, anchors] = args.exactly("_should_show_carets")?;
     let has_anchors = !super::is_none(cx, anchors)?;
     let given = CallArgs::positional(vec![start, end, lines]);
     let (given, _) = cx.materialize_args(&given)?.ok_or_else(|| cannot("lines that are not known"))?;

@@ -20,7 +20,7 @@ use crate::containers::sequence;
 use crate::containers::tuple::TupleVariable;
 
 builtin! { ISINSTANCE = "isinstance" => |cx, args| {
-    let [object, classes] = args.exactly(cx, "isinstance")?;
+    let [object, classes] = args.exactly("isinstance")?;
     let ty = cx.type_of(object)?;
     let of = cx.see_type(object)?.type_tracker(cx, object);
     let question = TypeCheck { ty, of, object, hook: "__instancecheck__", function: "isinstance" };
@@ -30,12 +30,12 @@ builtin! { ISINSTANCE = "isinstance" => |cx, args| {
 
 // A type made by `typing.NewType` returns its argument.
 builtin! { SAME = "_typing:_idfunc"? => |cx, args| {
-    let [value] = args.exactly(cx, "_idfunc")?;
+    let [value] = args.exactly("_idfunc")?;
     Ok(value)
 } }
 
 builtin! { FSPATH = "os:fspath" => |cx, args| {
-    let [path] = args.exactly(cx, "fspath")?;
+    let [path] = args.exactly("fspath")?;
     match cx.known(path)? {
         Some(path) => cx.fold(|py| cpython::import(py, "os")?.getattr("fspath")?.call1((path,))),
         None => Err(cannot("os.fspath() of a path that is not known while tracing")),
@@ -43,7 +43,7 @@ builtin! { FSPATH = "os:fspath" => |cx, args| {
 } }
 
 builtin! { ISSUBCLASS = "issubclass" => |cx, args| {
-    let [class, classes] = args.exactly(cx, "issubclass")?;
+    let [class, classes] = args.exactly("issubclass")?;
     let ty = cx.see(class)?.object().map(|object| object.bind(cx.py).clone());
     let Some(ty) = ty.filter(Bound::is_instance_of::<PyType>) else {
         return Err(cx.raise(PyTypeError::new_err("issubclass() arg 1 must be a class")));
@@ -56,14 +56,14 @@ builtin! { ISSUBCLASS = "issubclass" => |cx, args| {
 
 // Metaclasses that override the hook call this to avoid recursion.
 builtin! { INSTANCE_CHECK = "type.__instancecheck__" => |cx, args| {
-    let [class, object] = args.exactly(cx, "__instancecheck__")?;
+    let [class, object] = args.exactly("__instancecheck__")?;
     let ty = cx.type_of(object)?;
     let of = cx.see_type(object)?.type_tracker(cx, object);
     TypeCheck { ty, of, object, hook: "__instancecheck__", function: "isinstance" }.answer_of_type(cx, class)
 } }
 
 builtin! { SUBCLASS_CHECK = "type.__subclasscheck__" => |cx, args| {
-    let [class, object] = args.exactly(cx, "__subclasscheck__")?;
+    let [class, object] = args.exactly("__subclasscheck__")?;
     let ty = cx.see(object)?.object().map(|object| object.bind(cx.py).clone());
     let Some(ty) = ty.filter(Bound::is_instance_of::<PyType>) else {
         return Err(cannot("__subclasscheck__() of what is no class"));
@@ -73,7 +73,7 @@ builtin! { SUBCLASS_CHECK = "type.__subclasscheck__" => |cx, args| {
 } }
 
 builtin! { MRO = "type.mro" => |cx, args| {
-    let [class] = args.exactly(cx, "mro")?;
+    let [class] = args.exactly("mro")?;
     let order = cx.get_attr(class, &"__mro__".into())?;
     let order = cx.unpack_all(order)?;
     Ok(cx.trace.list(order))

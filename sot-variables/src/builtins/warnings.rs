@@ -25,7 +25,7 @@ builtin! { WARN = "warnings:warn" => |cx, args| warn(cx, args) }
 
 // Invalidates the registries of warnings that were shown before.
 builtin! { FILTERS_MUTATED = "_warnings:_filters_mutated" => |cx, args| {
-    let [] = args.exactly(cx, "_filters_mutated")?;
+    let [] = args.exactly("_filters_mutated")?;
     let function = cpython::import(cx.py, "_warnings")?.getattr("_filters_mutated")?;
     let callable = cx.wrap_fresh(&function)?;
     cx.trace.effects.record(Effect::Call { callable, args: Vec::new(), keywords: Vec::new() });
@@ -142,8 +142,7 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     if args.keywords.iter().any(|(name, _)| &**name == "skip_file_prefixes") {
         return Err(cannot("warnings.warn() that skips files"));
     }
-    let [message, category, depth, source] =
-        args.named(cx, "warn", ["message", "category", "stacklevel", "source"], 1)?;
+    let [message, category, depth, source] = args.named("warn", ["message", "category", "stacklevel", "source"], 1)?;
     let message = required(message)?;
     if !cx.trace.is_open_number(message) && cx.known_str(message)?.is_none() {
         return Err(cannot("warnings.warn() of something that is no known text"));

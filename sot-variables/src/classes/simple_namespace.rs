@@ -27,7 +27,7 @@ builtin! { NAMESPACE = "types:SimpleNamespace" => |cx, args| {
 } }
 
 builtin! { NAMESPACE_EQ = "types:SimpleNamespace.__eq__" => |cx, args| {
-    let [this, other] = args.exactly(cx, "__eq__")?;
+    let [this, other] = args.exactly("__eq__")?;
     let (ty, base) = (cx.type_of(other)?, cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);
     if !ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)) {
         let value = cx.py.NotImplemented();
@@ -39,7 +39,7 @@ builtin! { NAMESPACE_EQ = "types:SimpleNamespace.__eq__" => |cx, args| {
 } }
 
 builtin! { NAMESPACE_REPR = "types:SimpleNamespace.__repr__" => |cx, args| {
-    let [this] = args.exactly(cx, "__repr__")?;
+    let [this] = args.exactly("__repr__")?;
     let dict = cx.get_attr(this, &Rc::from("__dict__"))?;
     let repr = cpython::builtin(cx.py, "repr")?;
     let own = cx.type_of(this)?.is(&cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);

@@ -194,7 +194,7 @@ made_by! {
 }
 
 builtin! { PROPERTY = "property" => |cx, args| {
-    let slots = args.named(cx, "property", ["fget", "fset", "fdel", "doc"], 0)?;
+    let slots = args.named("property", ["fget", "fset", "fdel", "doc"], 0)?;
     let given = slots.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     let positional = slots[..given].iter().map(|slot| slot.unwrap_or_else(|| cx.trace.none())).collect();
     let callable = library(cx.py, "builtins", "property")?;
@@ -204,7 +204,7 @@ builtin! { PROPERTY = "property" => |cx, args| {
 macro_rules! property_with {
     ($($item:ident = $path:literal, $name:literal;)+) => {$(
         builtin! { $item = $path => |cx, args| {
-            let [property, function] = args.exactly(cx, $name)?;
+            let [property, function] = args.exactly($name)?;
             let method = cpython::builtin(cx.py, "property")?.getattr($name)?.unbind();
             call(cx, method, &CallArgs::positional(vec![property, function]))
         } }

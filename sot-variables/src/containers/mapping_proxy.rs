@@ -28,7 +28,7 @@ pub struct MappingProxyVariable {
 }
 
 builtin! { PROXY = "types:MappingProxyType" => |cx, args| {
-    let [mapping] = args.exactly(cx, "mappingproxy")?;
+    let [mapping] = args.exactly("mappingproxy")?;
     let is_sequence = matches!(cx.see(mapping)?.form(), Form::List | Form::Tuple);
     if is_sequence || !cx.has_special(mapping, "__getitem__")? {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "mappingproxy() of an object that is not a mapping"));

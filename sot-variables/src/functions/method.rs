@@ -26,7 +26,7 @@ sot_core::variable_kind! { "method", types: |py| Ok(vec![method_type(py)?.unbind
 sot_core::variable_kind! { "builtin_method" }
 
 sot_core::builtin! { METHOD_TYPE = "types:MethodType" => |cx, args| {
-    let [function, receiver] = args.exactly(cx, "method")?;
+    let [function, receiver] = args.exactly("method")?;
     if !object_model::is_callable(cx, function)? {
         let none = cx.py.None();
         return cx.fold(|py| method_type(py)?.call1((&none, &none)));

@@ -57,20 +57,14 @@ impl CallArgs {
 
     /// Returns exactly `N` positional arguments. Breaks the graph at any others, so that CPython raises its own
     /// error.
-    pub fn exactly<const N: usize>(&self, _: &mut OpcodeExecutor<'_>, function: &str) -> Flow<[VarId; N]> {
+    pub fn exactly<const N: usize>(&self, function: &str) -> Flow<[VarId; N]> {
         let positional = <[VarId; N]>::try_from(self.positional.clone()).ok().filter(|_| self.keywords.is_empty());
         positional.ok_or_else(|| misfit(function))
     }
 
     /// Returns arguments by position or name, of which the first `required` of `names` must be given. Breaks the
     /// graph at any others.
-    pub fn named<const N: usize>(
-        &self,
-        _: &mut OpcodeExecutor<'_>,
-        function: &str,
-        names: [&str; N],
-        required: usize,
-    ) -> Flow<[Option<VarId>; N]> {
+    pub fn named<const N: usize>(&self, function: &str, names: [&str; N], required: usize) -> Flow<[Option<VarId>; N]> {
         let mut slots = [None; N];
         if self.positional.len() > N {
             return Err(misfit(function));

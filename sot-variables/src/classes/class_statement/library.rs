@@ -20,13 +20,13 @@ use crate::iterators::library;
 
 // Initialises the C state of an abstract base class.
 builtin! { ABC_INIT = "_abc:_abc_init" => |cx, args| {
-    let [class] = args.exactly(cx, "_abc_init")?;
+    let [class] = args.exactly("_abc_init")?;
     complete(cx, "_abc", "_abc_init", vec![class])
 } }
 
 // `register` depends on nothing but the two classes' bases.
 builtin! { ABC_REGISTER = "_abc:_abc_register" => |cx, args| {
-    let [class, subclass] = args.exactly(cx, "_abc_register")?;
+    let [class, subclass] = args.exactly("_abc_register")?;
     let made = cx.see_as::<ClassVariable>(class)?.and_then(|class| class.made());
     let made = made.ok_or_else(|| refuse("register() of a class from outside the function"))?;
     let (Some(real), Some(registered)) = (class_of(cx, class)?, class_of(cx, subclass)?) else {
@@ -88,7 +88,7 @@ fn runs_nothing_when_made(class: &Bound<'_, PyType>) -> PyResult<bool> {
 
 builtin! { NAMED_TUPLE = "collections:namedtuple" => |cx, args| {
     let names = ["typename", "field_names", "rename", "defaults", "module"];
-    let [name, fields, rename, defaults, module] = args.named(cx, "namedtuple", names, 2)?;
+    let [name, fields, rename, defaults, module] = args.named("namedtuple", names, 2)?;
     let (Some(name), Some(fields), true) = (name, fields, args.positional.len() < 3) else {
         return Err(refuse("namedtuple() with these arguments"));
     };

@@ -8,7 +8,7 @@ use sot_core::variable::VarId;
 use super::{is_exception, is_none, is_tuple, make};
 
 sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
-    let [] = args.exactly(cx, "exc_info")?;
+    let [] = args.exactly("exc_info")?;
     let Some(exception) = handled(cx)? else {
         let none = cx.trace.none();
         return Ok(cx.trace.tuple(vec![none; 3]));
@@ -37,7 +37,7 @@ sot_core::builtin! { EXIT = "sys:exit" => |cx, args| {
 } }
 
 sot_core::builtin! { EXCEPTION = "sys:exception"? => |cx, args| {
-    let [] = args.exactly(cx, "exception")?;
+    let [] = args.exactly("exception")?;
     Ok(handled(cx)?.unwrap_or_else(|| cx.trace.none()))
 } }
 

@@ -13,13 +13,13 @@ use sot_core::variable::{Form, VarId};
 use super::resuming::{close, send, stop_iteration, throw, Resumed};
 
 builtin! { SEND = "types:GeneratorType.send" => |cx, args| {
-    let [generator, value] = args.exactly(cx, "send")?;
+    let [generator, value] = args.exactly("send")?;
     let resumed = send(cx, generator, value)?;
     outcome(cx, resumed)
 } }
 
 builtin! { CLOSE = "types:GeneratorType.close" => |cx, args| {
-    let [generator] = args.exactly(cx, "close")?;
+    let [generator] = args.exactly("close")?;
     let returned = close(cx, generator)?;
     let told = returned.filter(|_| LANGUAGE.close_gives_value);
     Ok(told.unwrap_or_else(|| cx.trace.none()))
