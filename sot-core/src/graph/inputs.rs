@@ -104,6 +104,11 @@ impl GraphInputs {
         self.parameters.iter_mut().map(|parameter| Some((parameter.symbol, parameter.object.take()?))).collect()
     }
 
+    /// Returns the symbol of the number whose variable is like that.
+    pub(crate) fn passed_number(&self, is_it: impl Fn(VarId) -> bool) -> Option<SymbolId> {
+        self.passed.iter().find(|input| input.is_number && is_it(input.variable)).map(|input| input.symbol)
+    }
+
     /// Number of inputs that are numbers.
     pub(super) fn numbers(&self) -> usize {
         self.passed.iter().filter(|input| input.is_number).count()

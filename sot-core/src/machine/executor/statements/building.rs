@@ -104,6 +104,12 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(symbol) = self.trace.graph.inputs.symbol_of(variable) {
             return Ok(symbol);
         }
+        // The program may compute the number once more, as in `a[i : i + n], b[i : i + n]`.
+        let tracker = self.trace.vars.tracker(variable);
+        let is_same = |other: VarId| self.trace.vars.tracker(other) == tracker;
+        if let Some(symbol) = self.trace.graph.inputs.passed_number(is_same) {
+            return Ok(symbol);
+        }
         let name = self.trace.graph.symbols.next_name();
         let value = self.trace.graph.building.build(|builder| builder.number(&name, number))?;
         let symbol = self.trace.graph.symbols.add_input(value);
