@@ -4,12 +4,14 @@ import itertools
 import math
 import operator
 import random
+import re
 
 import numpy
 import paddle
 import pytest
 
 import sot
+from sot import _sot
 
 # Computations with two sizes `n` and `m`.
 NUMBERS = {
@@ -169,3 +171,25 @@ def test_masks_by_open_sizes():
         x = paddle.rand([rows, 7])
         check(translated(x), masked(x))
     assert sot.stats().graphs == sot.stats().translations == 2 and not sot.stats().breaks
+
+
+def test_a_number_that_is_computed_twice_enters_the_graph_once():
+    def run(x, table, other, at):
+        return x * table[at : at + 2] + x * other[at : at + 2]
+
+    fast = sot.symbolic_translate(run)
+    table, other = paddle.rand([64, 3]), paddle.rand([64, 3])
+    _sot.record_translations(True)
+    try:
+        _sot.take_records()
+        with sot.config.patch(min_graph_size=0):
+            for step in range(20):
+                x, at = paddle.rand([2, 3]), step * 2
+                check(fast(x, table, other, at), run(x, table, other, at))
+        last = _sot.take_records()[-1]
+    finally:
+        _sot.record_translations(False)
+    # The tensors, the position, and its sum with the number.
+    [inputs] = re.findall(r"inputs: \[(.*)\]", last["sir"])
+    assert len(inputs.split(",")) == 5, last["sir"]
+    assert sum(sot.stats().breaks.values()) == 0
