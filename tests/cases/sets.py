@@ -353,3 +353,34 @@ def inserted():
 def test_keys_whose_hash_is_written_after_they_were_inserted(x, key, table, names):
     key.number = 5
     return x + 1, key in table, key in names
+
+
+def asked_by_keys():
+    return toy.arange(2), {1, "two", 3.5, (4, "five"), None, True + 1}, {1: "one", "two": 2, (3, 4): [5]}
+
+
+@whole
+@given(asked_by_keys)
+def test_single_keys_of_what_is_from_outside(x, s, d):
+    answers = [key in s for key in (1, 1.0, True, "two", (4, "five"), 2, 7, None, float("nan"))]
+    s.add(7)
+    s.discard("two")
+    s.add("two")
+    s.discard("none")
+    answers += [len(s), bool(s), 7 in s, "two" in s, d.get(1.0), d.get("n"), d[True], d[(3, 4)], (3, 4.0) in d]
+    d["n"] = x
+    d[1] = "another one"
+    answers += [d.setdefault("two", 3), d.setdefault("m", 3), len(d), bool(d), d.get("n"), "m" in d]
+    return x + 1, answers
+
+
+@given(asked_by_keys)
+def test_all_keys_after_single_ones(x, s, d):
+    s.add(7)
+    d["n"] = x
+    before = [list(s), list(d.items()), 7 in s, len(s), len(d)]
+    del d[1]
+    d[1] = d.pop("two")
+    s.remove(1)
+    s |= {9}
+    return x, before, list(s), list(d.items()), s == set(s), d == dict(d), {**d}, s | {11}

@@ -1,5 +1,6 @@
 """A call for which no guards hold makes a new translation; the old translations are still hit."""
 
+import collections
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -469,3 +470,119 @@ def test_translations_that_take_turns(same):
     agree([paddle.ones([2], "float64")] * 3, 1.0)
     agree([paddle.ones([3])] * 3, 1.0)
     agree((paddle.ones([2]),) * 3, 1.0)
+
+
+class Equal:
+    """Equals a number, and tells who asks."""
+
+    asked = []
+
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return hash(self.number)
+
+    def __eq__(self, other):
+        self.asked.append(other)
+        return False
+
+
+def in_set(x, s):
+    return x + (3 in s)
+
+
+def adds_to_set(x, s):
+    s.add(3)
+    s.discard(4)
+    return x * (3 in s) * (4 not in s)
+
+
+def length_of_set(x, s):
+    s.add("one more")
+    return (x + 1 if s else x) * 2
+
+
+def counts_in_dict(x, d):
+    d["n"] = d.get("n", 0.0) + 1.0
+    return x * 2
+
+
+def remembers_in_dict(x, d):
+    if "known" not in d:
+        d["known"] = x.sum()
+    return x + d["known"] + d.setdefault("other", 1)
+
+
+def counts_in_default(x, d):
+    d["n"] += 1.0
+    return x * 2
+
+
+@pytest.mark.parametrize("program", [in_set, adds_to_set, length_of_set])
+@pytest.mark.parametrize("kind", [set, type("Own", (set,), {}), frozenset])
+def test_a_set_that_is_asked_for_single_elements(same, program, kind):
+    fast, x = sot.symbolic_translate(program), paddle.ones([2])
+    if program is not in_set and (kind is frozenset or program is length_of_set and kind is not set):
+        return
+    for call in range(12):
+        # Elements that nobody asks for come and go.
+        ours, expected = (kind([3, *range(10, 20 + call)]) for _ in range(2))
+        same(fast(x, ours), program(x, expected))
+        assert list(ours) == list(expected)
+    count = translations()
+    assert count <= 3
+    for ours, expected in [(kind([4, 5]), kind([4, 5])), (kind([5]), kind([5]))] * 3:
+        same(fast(x, ours), program(x, expected))
+        assert list(ours) == list(expected)
+    assert translations() <= count + 2
+
+
+@pytest.mark.parametrize("program", [counts_in_dict, remembers_in_dict, counts_in_default])
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict, collections.defaultdict])
+def test_a_dict_that_is_asked_for_single_keys(same, program, kind):
+    if (program is counts_in_default) != (kind is collections.defaultdict):
+        return
+    make = kind if kind is not collections.defaultdict else lambda: kind(float)
+    fast, x = sot.symbolic_translate(program), paddle.ones([2])
+    ours, expected = make(), make()
+    for call in range(16):
+        # Keys that nobody asks for come and go.
+        for d in (ours, expected):
+            d[call] = call
+            d.pop(call - 4, None)
+        same(fast(x, ours), program(x, expected))
+        assert list(ours) == list(expected)
+    same(list(ours.values()), list(expected.values()))
+    assert translations() <= 4
+    assert sot.stats().hits >= 12
+    assert not sot.stats().breaks
+
+
+def test_a_dict_that_is_looked_into_after_a_write(same):
+    def f(x, d):
+        d["n"] = x
+        return [key for key in d], x + len(d)
+
+    fast, x = sot.symbolic_translate(f), paddle.ones([2])
+    for keys in ["ab", "ba", "an", "nb", "ab", ""]:
+        ours, expected = dict.fromkeys(keys), dict.fromkeys(keys)
+        same(fast(x, ours), f(x, expected))
+        assert list(ours) == list(expected)
+    assert translations() == 5
+
+
+@pytest.mark.parametrize("kind", [set, dict.fromkeys])
+def test_the_programs_comparison_of_keys_is_called_as_often_as_in_eager_mode(same, kind):
+    def f(x, keys):
+        return x + (3 in keys)
+
+    fast, x = sot.symbolic_translate(f), paddle.ones([2])
+    asked = []
+    for call in (f, fast):
+        Equal.asked.clear()
+        results = []
+        for keys in [[1], [1], [Equal(3)], [1], [Equal(4)], [1]] * 2:
+            results.append(call(x, kind(keys)))
+        asked.append((list(Equal.asked), [float(result.sum()) for result in results]))
+    assert asked[0] == asked[1]

@@ -179,7 +179,8 @@ def test_new_code_writes_only_the_items_that_change(write):
             program(paddle.ones([1]), translated)
             assert sot.stats().fallbacks == before.fallbacks
             assert str(translated) == str(eager)
-            lengths[n] = handler.counts.pop()
+            # The translation for 20 items may serve 200, too.
+            lengths[n] = handler.counts.pop() if handler.counts else lengths[20]
     finally:
         logger.level = level
         logger.removeHandler(handler)

@@ -52,6 +52,7 @@ pub use objects::function_changes::on_function_change;
 pub use objects::getter::Getter;
 pub use objects::handled::is_handling;
 pub use objects::interned::interned;
+pub use objects::lookup::{dict_has, set_has};
 pub use objects::lru::LruCache;
 pub use objects::modules::{builtin, import, is_imported, keep_builtins};
 pub use objects::object::{generic_getattr, instance_dict, instance_dict_if_made, is_deque, new_slice, refcount};

@@ -44,6 +44,7 @@ enum FetchKey {
 enum CheckKey {
     Is(usize),
     TypeIs(usize),
+    HasKey(usize),
     LacksKey(usize),
     LacksEntry(usize),
     LacksLookup(usize),
@@ -196,6 +197,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Test::Keys(keys) => {
                 Check::Keys(keys.iter().map(|key| Ok(Identity::of_key(&key.object(py)?))).collect::<PyResult<_>>()?)
             }
+            Test::HasKey(key) => Check::HasKey(Identity::of_key(&key.object(py)?)),
             Test::LacksKey(key) => Check::LacksKey(Identity::of_key(&key.object(py)?)),
             Test::LacksAttribute(name) => {
                 let dict = self.register_of(Fetch::InstanceDict(subject));
@@ -241,6 +243,7 @@ fn check_key(check: &Check) -> Option<CheckKey> {
     Some(match check {
         Check::Is(object) => CheckKey::Is(object.address),
         Check::TypeIs(object) => CheckKey::TypeIs(object.address),
+        Check::HasKey(key) => CheckKey::HasKey(key.address),
         Check::LacksKey(key) => CheckKey::LacksKey(key.address),
         Check::LacksEntry(name) => CheckKey::LacksEntry(name.as_ptr() as usize),
         Check::LacksLookup(name) => CheckKey::LacksLookup(name.as_ptr() as usize),

@@ -3,7 +3,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyFrozenSet, PyInt, PyRange, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyRange, PyString, PyTuple};
 
 use crate::cpython;
 
@@ -12,6 +12,27 @@ pub(super) fn may_run_code(object: &Bound<'_, PyAny>) -> bool {
     match object.cast_exact::<PyTuple>() {
         Ok(tuple) => tuple.iter().any(|item| may_run_code(&item)),
         Err(_) => cpython::is_heap_type(&object.get_type()),
+    }
+}
+
+/// Returns whether a dict, a set, or the dict behind a `mappingproxy` has a key. `None` if only code of the program
+/// could tell, and for other objects.
+#[inline]
+pub fn has_key<'py>(container: &Bound<'py, PyAny>, key: &Bound<'py, PyAny>) -> Option<bool> {
+    if may_run_code(key) {
+        return None;
+    }
+    let same = |other: &Bound<'py, PyAny>| match other.is(key) {
+        false if may_run_code(other) => None,
+        false => other.eq(key).ok(),
+        true => Some(true),
+    };
+    match container.cast::<PyDict>() {
+        Ok(dict) => cpython::dict_has(dict, key, same),
+        Err(_) => match cpython::proxied_dict(container) {
+            Some(dict) => cpython::dict_has(&dict, key, same),
+            None => cpython::set_has(container, key, same),
+        },
     }
 }
 

@@ -21,7 +21,7 @@ use crate::cpython::{self, Part, Place, Recorder, WeakRef};
 use crate::tracker::{repr, Key, TrackerId, Trackers};
 use crate::value_path::PathStep;
 
-pub use constants::same_constant;
+pub use constants::{has_key, same_constant};
 pub use failure::UnmetGuard;
 pub use framework::{ObjectTest, ObjectsTest, StateTest, TestKey};
 pub use object_state::{ObjectState, StateOfFramework};
@@ -39,7 +39,9 @@ pub enum Test {
     Length(usize),
     /// The dict has exactly these keys in this order.
     Keys(Vec<Key>),
-    /// The dict does not have this key.
+    /// The dict or set has this key, whatever else it holds.
+    HasKey(Key),
+    /// The dict or set does not have this key.
     LacksKey(Key),
     /// The object's own `__dict__` does not have this entry.
     LacksAttribute(std::rc::Rc<str>),
@@ -265,6 +267,7 @@ impl Guard {
                 let keys: Vec<String> = keys.iter().map(|k| k.text(py)).collect();
                 format!("list({subject}) == [{}]", keys.join(", "))
             }
+            Test::HasKey(key) => format!("{} in {subject}", key.text(py)),
             Test::LacksKey(key) => format!("{} not in {subject}", key.text(py)),
             Test::LacksAttribute(name) => format!("'{name}' not in {subject}.__dict__"),
             Test::LacksLookup(name) => format!("no '{name}' in {subject}.__mro__"),
@@ -302,6 +305,7 @@ impl Guard {
             Test::Equals(_) => GuardKey::Equals,
             Test::Length(_) => GuardKey::Length,
             Test::Keys(_) => GuardKey::Keys,
+            Test::HasKey(key) => GuardKey::HasKey(key.step()),
             Test::LacksKey(key) => GuardKey::LacksKey(key.step()),
             Test::LacksAttribute(name) => GuardKey::LacksAttribute(Rc::clone(name)),
             Test::LacksLookup(name) => GuardKey::LacksLookup(Rc::clone(name)),
@@ -333,6 +337,7 @@ enum GuardKey {
     Equals,
     Length,
     Keys,
+    HasKey(PathStep),
     LacksKey(PathStep),
     LacksAttribute(Rc<str>),
     LacksLookup(Rc<str>),

@@ -258,7 +258,10 @@ impl GuardProgram {
     /// True if an object that the guards compare by identity has died: the guards can never hold again.
     pub fn is_dead(&self, py: Python<'_>) -> bool {
         self.steps.iter().any(|step| match step {
-            Step::Test(_, Check::Is(object) | Check::TypeIs(object) | Check::LacksKey(object))
+            Step::Test(
+                _,
+                Check::Is(object) | Check::TypeIs(object) | Check::HasKey(object) | Check::LacksKey(object),
+            )
             | Step::Fetch(Fetch::GuardedKey(object) | Fetch::DictItem(_, object) | Fetch::DictEntry(_, object)) => {
                 !object.is_alive(py)
             }

@@ -1,10 +1,10 @@
 //! Steps of a guard program: fetches, each of which fills the next register, and tests of a register.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFrozenSet, PyFrozenSetMethods, PyList, PySet, PySetMethods, PyString, PyTuple, PyType};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::constants::{may_run_code, same_constant, same_key};
+use super::constants::{has_key, may_run_code, same_constant, same_key};
 use super::program::FrameView;
 use super::{Identity, ObjectTest, ObjectsTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
@@ -37,7 +37,7 @@ pub(super) enum Fetch {
     Cached(Register, Py<PyAny>),
     Type(Register),
     Index(Register, usize),
-    /// An item, counted from the end of a list.
+    /// An item, counted from the end of a list or deque.
     Last(Register, usize),
     DictItem(Register, Identity),
     /// A dict item whose key may run the program's code when it is hashed or compared: found by the key's identity.
@@ -57,6 +57,7 @@ pub(super) enum Check {
     Equals(Py<PyAny>),
     Length(usize),
     Keys(Vec<Identity>),
+    HasKey(Identity),
     LacksKey(Identity),
     /// Like `LacksKey`, but passes for an object that is no dict.
     LacksEntry(Py<PyString>),
@@ -115,10 +116,7 @@ impl Fetch {
             Fetch::Cached(of, key) => LruCache::of(at(of))?.kept(key.bind(py)),
             Fetch::Type(of) => Some(at(of).get_type().into_any()),
             Fetch::Index(of, index) => item(at(of), *index),
-            Fetch::Last(of, back) => {
-                let list = at(of).cast::<PyList>().ok()?;
-                list.get_item(list.len().checked_sub(*back)?).ok()
-            }
+            Fetch::Last(of, back) => item(at(of), length(at(of))?.checked_sub(*back)?),
             Fetch::DictItem(of, key) => {
                 let key = key.get(py)?;
                 match at(of).cast::<PyDict>() {
@@ -132,7 +130,7 @@ impl Fetch {
             }
             Fetch::CellContents(of) => cpython::cell_contents(at(of)),
             Fetch::Part(of, part) => part.of(at(of)),
-            Fetch::Length(of) => at(of).cast::<PyList>().ok()?.len().into_pyobject(py).ok().map(Bound::into_any),
+            Fetch::Length(of) => length(at(of))?.into_pyobject(py).ok().map(Bound::into_any),
             Fetch::Upcoming(of, after) => match cpython::upcoming(at(of), *after)? {
                 Upcoming::Item(item) => Some(item),
                 Upcoming::End => None,
@@ -171,10 +169,8 @@ impl Check {
             Check::Equals(constant) => same_constant(value, constant.bind(py)),
             Check::Length(n) => length(value) == Some(*n),
             Check::Keys(keys) => has_keys(value, keys),
-            Check::LacksKey(key) => {
-                let lacks = |key| value.cast::<PyDict>().is_ok_and(|dict| cpython::dict_lacks(dict, &key));
-                key.get(py).is_some_and(lacks)
-            }
+            Check::HasKey(key) => key.get(py).is_some_and(|key| has_key(value, &key) == Some(true)),
+            Check::LacksKey(key) => key.get(py).is_some_and(|key| has_key(value, &key) == Some(false)),
             Check::LacksEntry(name) => {
                 value.cast::<PyDict>().map_or(true, |dict| cpython::dict_lacks(dict, name.bind(py)))
             }
@@ -225,7 +221,8 @@ fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
     } else if cpython::is_deque(value) {
         value.len().ok()
     } else {
-        value.cast::<pyo3::types::PySet>().ok().map(pyo3::types::PySetMethods::len)
+        let frozen = || value.cast::<PyFrozenSet>().ok().map(PyFrozenSetMethods::len);
+        value.cast::<PySet>().ok().map(PySetMethods::len).or_else(frozen)
     }
 }
 

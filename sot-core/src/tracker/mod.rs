@@ -192,9 +192,9 @@ pub enum Tracker {
         /// The object.
         of: TrackerId,
     },
-    /// Length of a list.
+    /// Length of a list, dict, set or deque.
     Length {
-        /// The list.
+        /// The container.
         of: TrackerId,
     },
     /// An item that an iterator implemented in C will yield.

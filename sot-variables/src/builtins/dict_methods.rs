@@ -17,9 +17,9 @@ use crate::iterators::dict_view::{DictView, View};
 
 builtin! { GET = "dict.get" => |cx, args| {
     let (this, [key, default]) = receive(cx, args, "dict", "get", 1)?;
-    let dict = expect(cx, this)?;
+    dict::see(cx, this)?;
     let key = HashKey::of(cx, required(key)?)?;
-    Ok(dict.get(cx, &key)?.or(default).unwrap_or_else(|| cx.trace.none()))
+    Ok(dict::value_of(cx, this, &key)?.or(default).unwrap_or_else(|| cx.trace.none()))
 } }
 
 builtin! { KEYS = "dict.keys" => |cx, args| view(cx, args, View::Keys) }
@@ -77,19 +77,19 @@ builtin! { FROMKEYS = "dict.fromkeys" => |cx, args| from_keys(cx, args) }
 
 builtin! { LEN = "dict.__len__" => |cx, args| {
     let (this, []) = receive(cx, args, "dict", "__len__", 0)?;
-    expect(cx, this)?;
+    dict::see(cx, this)?;
     cx.len(this)
 } }
 
 builtin! { GETITEM = "dict.__getitem__" => |cx, args| {
     let (this, [key]) = receive(cx, args, "dict", "__getitem__", 1)?;
-    expect(cx, this)?;
+    dict::see(cx, this)?;
     cx.get_item(this, required(key)?)
 } }
 
 builtin! { CONTAINS = "dict.__contains__" => |cx, args| {
     let (this, [key]) = receive(cx, args, "dict", "__contains__", 1)?;
-    expect(cx, this)?;
+    dict::see(cx, this)?;
     cx.contains(this, required(key)?, false)
 } }
 
@@ -145,11 +145,17 @@ fn last_option(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow
 fn set_default(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [key, default] = options(args).named("setdefault", ["key", "default"], 1)?;
     let this = receiver(args)?;
-    let (dict, key) = (expect(cx, this)?, HashKey::of(cx, required(key)?)?);
-    if let Some(value) = dict.get(cx, &key)? {
+    dict::see(cx, this)?;
+    let key = HashKey::of(cx, required(key)?)?;
+    if let Some(value) = dict::value_of(cx, this, &key)? {
         return Ok(value);
     }
     let value = default.unwrap_or_else(|| cx.trace.none());
+    if let Some(dict) = dict::by_keys(cx, this)? {
+        dict.set(cx, this, key, value)?;
+        return Ok(value);
+    }
+    let dict = expect(cx, this)?;
     let mut entries = dict.entries.clone();
     entries.push(Entry { key, value });
     write(cx, this, entries)?;
@@ -196,7 +202,7 @@ fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 
 fn set_item(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let (this, [key, value]) = receive(cx, args, "dict", "__setitem__", 2)?;
-    expect(cx, this)?;
+    dict::see(cx, this)?;
     cx.set_item(this, required(key)?, required(value)?)?;
     Ok(cx.trace.none())
 }

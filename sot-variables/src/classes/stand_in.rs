@@ -96,7 +96,7 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
         }
         return Ok(copy.into_any());
     }
-    if let Some(dict) = cx.trace.vars.as_kind::<DictVariable>(variable).filter(|dict| !dict.ordered) {
+    if let Some(dict) = cx.see_as::<DictVariable>(variable)?.filter(|dict| !dict.ordered) {
         let copy = PyDict::new(py);
         cx.trace.stand_for(&copy, variable);
         for entry in &dict.entries {
@@ -106,7 +106,7 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
         }
         return Ok(copy.into_any());
     }
-    if let Some(set) = cx.trace.vars.as_kind::<SetVariable>(variable) {
+    if let Some(set) = cx.see_as::<SetVariable>(variable)? {
         let (copy, same) = set.copied(py)?;
         *exact &= same;
         return Ok(copy);

@@ -18,7 +18,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::builtins::{conversion, receive};
 use crate::containers::deque::DequeVariable;
-use crate::containers::dict::DictVariable;
+use crate::containers::dict;
 use crate::containers::hash_key::HashKey;
 use crate::containers::list;
 use crate::containers::set::SetVariable;
@@ -165,7 +165,7 @@ pub fn by_own_methods(
         let text = format!("{name}() of a deque of a class derived from it");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
-    if !cx.see_as::<DictVariable>(storage)?.is_some_and(|dict| dict.ordered) {
+    if !dict::by_keys(cx, storage)?.is_some_and(|dict| dict.ordered) {
         return Ok(None);
     }
     let gives = args.positional.len() > 1 || !args.keywords.is_empty();
@@ -223,9 +223,11 @@ pub fn missing(
 ) -> Flow<Option<VarId>> {
     let [storage, key] = args.positional[..] else { return Ok(None) };
     let name: String = descriptor.getattr("__name__")?.extract()?;
-    let Some(dict) = cx.see_as::<DictVariable>(storage)?.filter(|_| name == "__getitem__") else { return Ok(None) };
+    if name != "__getitem__" || dict::by_keys(cx, storage)?.is_none() {
+        return Ok(None);
+    }
     let found = HashKey::of(cx, key)?;
-    if dict.get(cx, &found)?.is_some() || !cx.has_special(receiver, "__missing__")? {
+    if dict::value_of(cx, storage, &found)?.is_some() || !cx.has_special(receiver, "__missing__")? {
         return Ok(None);
     }
     object_model::call_special(cx, receiver, "__missing__", &[key]).map(Some)

@@ -10,7 +10,7 @@ use pyo3::types::{PyInt, PyList, PySlice, PyString, PyTuple};
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CompareOp, OpcodeExecutor, Trace};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor, Trace};
 use sot_core::language::LANGUAGE;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::VarId;
@@ -27,6 +27,27 @@ thread_local! {
 
 /// Maximum number of items in a new sequence; longer ones are left to CPython.
 const MAX_ITEMS: usize = 1_000_000;
+
+/// Returns the length of a container that had `had` items before the trace, if it is from outside, and has `now` items.
+/// The length of a container that has not been looked into is a number from outside; the difference must be guarded.
+pub(crate) fn length(cx: &mut OpcodeExecutor<'_>, this: VarId, had: Option<usize>, now: usize) -> Flow<VarId> {
+    let (of, payload) = (cx.trace.vars.tracker(this), cx.trace.vars.get(this));
+    // For the storage of an instance of a subclass, new code would call a `__len__` of that class.
+    let is_plain = |object: &Py<PyAny>| object.bind(cx.py).get_type().is(&payload.python_type(&cx.trace));
+    let had = had.filter(|_| cx.trace.trackers.is_sourced(of) && payload.object().is_some_and(is_plain));
+    let Some(had) = had else {
+        payload.open(cx, this)?;
+        return cx.trace.integer(now as i64);
+    };
+    let tracker = cx.trace.trackers.add(Tracker::Length { of });
+    let length = cx.trace.wrap(&had.into_pyobject(cx.py).map_err(PyErr::from)?.into_any(), tracker);
+    let more = now as i64 - had as i64;
+    if more == 0 {
+        return Ok(length);
+    }
+    let more = cx.trace.integer(more)?;
+    cx.binary(BinaryOp::Add, length, more)
+}
 
 /// The sequence type, for error messages.
 #[derive(Clone, Copy, PartialEq, Eq)]

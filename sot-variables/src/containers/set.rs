@@ -1,7 +1,11 @@
 //! `set` and `frozenset`. Elements are known while tracing; the iteration order comes from a real set, the
 //! [`Replica`]. If hashes are addresses of objects that do not exist yet, or if the program's `__eq__` compares
 //! elements, the order is unknown, and iteration breaks the graph.
+//!
+//! Of a set from outside, only those elements are guarded that the program asks for, unless it asks for more than
+//! single elements: then all are, in their order.
 
+use std::any::TypeId;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -10,15 +14,17 @@ use pyo3::types::{PyFrozenSet, PySet};
 use sot_core::bytecode::Op;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor, Trace};
+use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
-use crate::containers::hash_key::{self, position, HashKey, IteratesOver, UniqueKeys};
+use crate::containers::hash_key::{self, HashKey, IteratesOver, UniqueKeys};
 use crate::containers::key_index::{KeyIndex, LazyIndex};
 use crate::containers::replica::{self, Elements, Replica};
+use crate::containers::sequence;
 use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 
@@ -46,12 +52,19 @@ pub struct SetVariable {
     pub frozen: bool,
     /// The iteration order, as far as it is known.
     pub order: SetOrder,
-    object: Option<Py<PyAny>>,
+    outside: Option<Rc<SetFromOutside>>,
     /// Changes of a set from outside, as long as they are few. New code repeats them, so the hash table need not be
     /// guarded.
     changes: Option<Vec<SetChange>>,
     /// Index of the keys, built by the first lookup.
     index: LazyIndex,
+}
+
+/// A set from outside.
+struct SetFromOutside {
+    object: Py<PyAny>,
+    /// The elements when the trace first looked at the set.
+    keys: Vec<Rc<HashKey>>,
 }
 
 /// A method and its argument.
@@ -67,8 +80,8 @@ pub fn add(cx: &mut OpcodeExecutor<'_>, set: VarId, item: VarId) -> Flow<()> {
 }
 
 fn add_key(cx: &mut OpcodeExecutor<'_>, set: VarId, key: Rc<HashKey>) -> Flow<()> {
-    let old = expect(cx, set)?;
-    if position(cx, &old.keys, &key)?.is_some() {
+    let old = asked(cx, set, &key)?;
+    if old.position(cx, &key)?.is_some() {
         return Ok(());
     }
     let keys = [&old.keys[..], std::slice::from_ref(&key)].concat();
@@ -77,8 +90,9 @@ fn add_key(cx: &mut OpcodeExecutor<'_>, set: VarId, key: Rc<HashKey>) -> Flow<()
 
 /// Simulates `set.discard(key)`. Returns true if the key was present.
 pub(crate) fn discard(cx: &mut OpcodeExecutor<'_>, set: VarId, key: &HashKey) -> Flow<bool> {
-    let mut keys = expect(cx, set)?.keys.clone();
-    let Some(at) = position(cx, &keys, key)? else { return Ok(false) };
+    let old = asked(cx, set, key)?;
+    let Some(at) = old.position(cx, key)? else { return Ok(false) };
+    let mut keys = old.keys.clone();
     let gone = keys.remove(at);
     change(cx, set, keys, ("discard", gone))?;
     Ok(true)
@@ -86,7 +100,7 @@ pub(crate) fn discard(cx: &mut OpcodeExecutor<'_>, set: VarId, key: &HashKey) ->
 
 /// Replaces the elements by `keys`, the result of a method call with a single element.
 fn change(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, change: SetChange) -> Flow<()> {
-    let old = expect(cx, set)?;
+    let old = asked(cx, set, &change.1)?;
     let changes = old.changes.as_ref().filter(|changes| changes.len() < MAX_CHANGES);
     let replica = if changes.is_some() { old.replica(cx.py) } else { replica::of(cx, set)? };
     let (method, key) = &change;
@@ -95,7 +109,8 @@ fn change(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, chang
         None => SetOrder::Unknown,
     };
     let changes = changes.map(|changes| with_change(changes, change));
-    put(cx, set, (keys, order), changes)
+    put(cx, set, &old, (keys, order), changes);
+    Ok(())
 }
 
 /// Appends a change. An object made in the trace that was added and removed again is dropped from the changes, as its
@@ -111,17 +126,23 @@ fn with_change(changes: &[SetChange], change: SetChange) -> Vec<SetChange> {
 
 /// Replaces the elements of a set.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Elements) -> Flow<()> {
-    put(cx, set, elements, None)
+    let old = expect(cx, set)?;
+    put(cx, set, &old, elements, None);
+    Ok(())
 }
 
-fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes: Option<Vec<SetChange>>) -> Flow<()> {
-    let old = expect(cx, set)?;
-    let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
+fn put(
+    cx: &mut OpcodeExecutor<'_>,
+    set: VarId,
+    old: &SetVariable,
+    (keys, order): Elements,
+    changes: Option<Vec<SetChange>>,
+) {
+    let outside = old.outside.clone();
     cx.limits.charge(keys.len());
     let index = old.index.after_write(&cx.trace, old.keys.iter(), keys.iter());
-    cx.trace.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes, index }));
+    cx.trace.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, outside, changes, index }));
     cx.trace.effects.record(Effect::Contents { container: set });
-    Ok(())
 }
 
 /// Returns the payload of a variable that must be a set; breaks the graph for other variables.
@@ -131,6 +152,18 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Rc<SetVari
     } else {
         let name = cx.type_name(set)?;
         Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a set method on a {name} object")))
+    }
+}
+
+/// Returns the payload of a variable that must be a set, of which only this element is asked for.
+fn asked(cx: &mut OpcodeExecutor<'_>, set: VarId, key: &HashKey) -> Flow<Rc<SetVariable>> {
+    cx.see(set)?;
+    match cx.trace.vars.as_kind::<SetVariable>(set) {
+        Some(payload) => {
+            payload.ask(cx, set, key)?;
+            Ok(payload)
+        }
+        None => expect(cx, set),
     }
 }
 
@@ -206,6 +239,11 @@ pub(crate) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
     Ok(SetVariable::make(cx, found, frozen))
 }
 
+/// True if all elements of the set are guarded.
+fn is_looked_into(cx: &OpcodeExecutor<'_>, of: TrackerId) -> bool {
+    cx.trace.guards.has(of, Test::Length(0))
+}
+
 impl SetVariable {
     /// Makes a set for a set display.
     pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<VarId> {
@@ -221,14 +259,13 @@ impl SetVariable {
             keys,
             frozen,
             order,
-            object: None,
+            outside: None,
             changes: None,
             index: LazyIndex::default(),
         }))
     }
 
-    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
-        cx.refuse_changing_contents(of, "a set")?;
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind();
         let set = object.bind(cx.py).clone();
         let frozen = set.is_instance_of::<PyFrozenSet>();
@@ -238,14 +275,49 @@ impl SetVariable {
         let keys = items.map(|item| HashKey::found(cx, &item?)).collect::<Flow<Vec<_>>>()?;
         let known = keys.iter().all(|key| !key.is_stand_in());
         let replica = known.then(|| Replica::of(&set)).transpose()?;
+        let outside = Some(Rc::new(SetFromOutside { object, keys: keys.clone() }));
         Ok(Rc::new(SetVariable {
             keys,
             frozen,
             order: SetOrder::AsFound(replica),
-            object: Some(object),
+            outside,
             changes: Some(Vec::new()),
             index: LazyIndex::default(),
         }))
+    }
+
+    /// Guards the elements of a set from outside and their order, as they were before the trace.
+    fn look(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let of = cx.trace.vars.tracker(this);
+        let Some(outside) = self.outside.as_ref().filter(|_| cx.trace.trackers.is_sourced(of)) else { return Ok(()) };
+        if is_looked_into(cx, of) {
+            return Ok(());
+        }
+        cx.refuse_changing_contents(of, "a set")?;
+        // For the storage of an instance of a subclass, this is the type of the instance.
+        let ty = outside.object.bind(cx.py).get_type().into_any();
+        let test = IteratesOver::test(cx.py, &ty, &self.python_type(&cx.trace), &outside.keys)?;
+        cx.trace.guards.add(of, Test::Length(outside.keys.len()));
+        cx.trace.guards.add(of, test);
+        Ok(())
+    }
+
+    /// Guards that a set from outside has the element, or that it does not. Guards all elements if only code of the
+    /// program can tell.
+    fn ask(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: &HashKey) -> Flow<()> {
+        let of = cx.trace.vars.tracker(this);
+        let Some(outside) = self.outside.as_ref().filter(|_| cx.trace.trackers.is_sourced(of)) else { return Ok(()) };
+        match hash_key::presence(cx.py, &outside.object, key) {
+            Some(test) if !is_looked_into(cx, of) => {
+                cx.trace.guards.add(of, test);
+                Ok(())
+            }
+            _ => self.look(cx, this),
+        }
+    }
+
+    fn position(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<usize>> {
+        self.index.find(cx, key, self.keys.len(), |at| &self.keys[at])
     }
 
     /// Returns the replica, if the hashes are known.
@@ -259,7 +331,7 @@ impl SetVariable {
     /// Returns the set from outside whose hash table determines the order, as long as that table has not been
     /// guarded.
     pub(crate) fn began_with(&self) -> Option<&Py<PyAny>> {
-        self.object.as_ref().filter(|_| self.changes.is_some())
+        self.object().filter(|_| self.changes.is_some())
     }
 
     /// True for a set from outside with changes that new code repeats one by one.
@@ -298,6 +370,7 @@ impl SetVariable {
     }
 
     fn ordered_items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Vec<VarId>> {
+        self.look(cx, this)?;
         if self.is_to_be_changed() {
             replica::of(cx, this)?;
         }
@@ -337,14 +410,14 @@ impl Variable for SetVariable {
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
-        self.object.as_ref()
+        self.outside.as_ref().map(|outside| &outside.object)
     }
 
     fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
         if self.keys.iter().any(|key| key.is_stand_in()) {
             return None;
         }
-        match (&self.order, &self.object) {
+        match (&self.order, self.object()) {
             (SetOrder::AsFound(_), Some(object)) => Some(object.clone_ref(trace.py)),
             // A copy that iterates in a different order is observably different.
             _ if self.is_to_be_changed() => None,
@@ -355,15 +428,26 @@ impl Variable for SetVariable {
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         // For the storage of an instance of a subclass, this is the type of the instance.
         let ty = self
-            .object
-            .as_ref()
+            .object()
             .map_or_else(|| self.python_type(&cx.trace), |object| object.bind(cx.py).get_type().into_any());
-        let test = IteratesOver::test(cx.py, &ty, &self.python_type(&cx.trace), &self.keys)?;
-        cx.trace.guards.add(cx.trace.vars.tracker(this), test);
+        cx.trace.guards.add(cx.trace.vars.tracker(this), Test::TypeIs(Identity::of(&ty)));
         Ok(())
     }
 
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+    fn opens_to(&self) -> Option<TypeId> {
+        self.outside.as_ref().map(|_| TypeId::of::<SetVariable>())
+    }
+
+    fn open(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        self.look(cx, this)
+    }
+
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        self.look(cx, this)
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        self.look(cx, this)?;
         let value = self.materialize(&cx.trace).ok_or_else(|| {
             Unwind::break_graph(ReasonId::UnsupportedCall, "a changed set as an argument of a graph operation")
         })?;
@@ -440,17 +524,20 @@ impl Variable for SetVariable {
         self.ordered_items(cx, this).map(Some)
     }
 
-    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        cx.trace.integer(self.keys.len() as i64)
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        let had = self.outside.as_ref().map(|outside| outside.keys.len());
+        sequence::length(cx, this, had, self.keys.len())
     }
 
-    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
-        Ok(!self.keys.is_empty())
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        let length = self.len(cx, this)?;
+        cx.truth(length)
     }
 
-    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
         let key = HashKey::sought(cx, item)?;
-        let found = self.index.find(cx, &key, self.keys.len(), |at| &self.keys[at])?.is_some();
+        self.ask(cx, this, &key)?;
+        let found = self.position(cx, &key)?.is_some();
         Ok(cx.trace.boolean(found))
     }
 
@@ -465,6 +552,7 @@ impl Variable for SetVariable {
         if reflected || !is_set_operator(op) || cx.see_as::<SetVariable>(other)?.is_none() {
             return Ok(None);
         }
+        self.look(cx, this)?;
         operate(cx, op, this, other).map(Some)
     }
 
@@ -480,9 +568,10 @@ impl Variable for SetVariable {
         Ok(Some(this))
     }
 
-    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         let other = subclass::seen_by_base(cx, other)?;
         let Some(right) = cx.see_as::<SetVariable>(other)? else { return Ok(None) };
+        self.look(cx, this)?;
         let common = combine(cx, BinaryOp::And, &self.keys, &right.keys)?.len();
         let (left, right) = (self.keys.len(), right.keys.len());
         let answer = match op {

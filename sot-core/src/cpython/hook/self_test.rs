@@ -22,6 +22,7 @@ use crate::cpython::hook::{counts, FrameEvaluator, Mode, Verdict};
 use crate::cpython::import;
 use crate::cpython::layout::Code;
 use crate::cpython::objects::callable::{call_giving, fastcall};
+use crate::cpython::objects::lookup;
 use crate::cpython::objects::lru;
 use crate::cpython::objects::sequence_iterator;
 use crate::cpython::objects::set_table;
@@ -70,6 +71,7 @@ pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     for problem in [
         signals::layout_problem(py)?,
         thread_exceptions::layout_problem(py),
+        lookup::layout_problem(py)?,
         lru::layout_problem(py)?,
         sequence_iterator::layout_problem(py)?,
         set_table::layout_problem(py)?,

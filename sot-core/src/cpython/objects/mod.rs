@@ -9,6 +9,7 @@ pub(super) mod function_changes;
 pub(super) mod getter;
 pub(super) mod handled;
 pub(super) mod interned;
+pub(super) mod lookup;
 pub(super) mod lru;
 pub(super) mod modules;
 pub(super) mod object;

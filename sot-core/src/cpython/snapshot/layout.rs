@@ -42,7 +42,7 @@ pub(super) unsafe fn version_tells(dict: *mut ffi::PyDictObject) -> bool {
 
 /// True if all keys of the dict are strings, as the kind of its table tells.
 #[inline]
-pub(super) unsafe fn has_string_keys(dict: *mut ffi::PyDictObject) -> bool {
+pub(in crate::cpython) unsafe fn has_string_keys(dict: *mut ffi::PyDictObject) -> bool {
     // SAFETY: the caller passes a live dict, which always has a table, and that begins as below.
     unsafe {
         #[cfg(Py_3_11)]

@@ -20,7 +20,7 @@ use crate::cpython::objects::embedded::EmbeddedObject;
 
 pub use blind_spot::blind_spot;
 pub(super) use blind_spot::look_for_blind_spots;
-use layout::has_string_keys;
+pub(super) use layout::has_string_keys;
 pub use recorder::Recorder;
 
 /// A few objects, usually without heap allocation.

@@ -1,7 +1,11 @@
 //! `dict` and `collections.OrderedDict`. Keys are known while tracing, values are variables. A write replaces the
 //! payload. A dict that outlives the frame is updated in place, entry by entry, so its identity and its views are
 //! kept.
+//!
+//! Of a dict from outside, only those keys are guarded that the program asks for, unless it asks for more than single
+//! keys: then all keys are.
 
+use std::any::TypeId;
 use std::rc::Rc;
 
 use pyo3::intern;
@@ -59,12 +63,7 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
     if let Some(attributes) = cx.see_as::<InstanceDictVariable>(dict)? {
         return attributes.write(cx, &entries);
     }
-    let old = expect(cx, dict)?;
-    let outside = old.outside.clone();
-    cx.limits.charge(entries.len());
-    let index = old.index.after_write(&cx.trace, keys(&old.entries), keys(&entries));
-    cx.trace.vars.set(dict, Rc::new(DictVariable { outside, index, ..DictVariable::new(entries, old.ordered) }));
-    cx.trace.effects.record(Effect::Contents { container: dict });
+    expect(cx, dict)?.replace(cx, dict, entries);
     Ok(())
 }
 
@@ -73,6 +72,29 @@ pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Option<Rc<Dic
     match cx.see_as::<InstanceDictVariable>(dict)? {
         Some(attributes) => Ok(Some(Rc::new(attributes.contents(cx)?))),
         None => cx.see_as(dict),
+    }
+}
+
+/// Returns the contents of a dict of which only single keys are asked for ([`DictVariable::ask`]); `None` for other
+/// values.
+pub(crate) fn by_keys(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Option<Rc<DictVariable>>> {
+    cx.see(dict)?;
+    Ok(cx.trace.vars.as_kind::<DictVariable>(dict))
+}
+
+/// Breaks the graph if the variable is no dict; looks at no key.
+pub(crate) fn see(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<()> {
+    if by_keys(cx, dict)?.is_none() {
+        expect(cx, dict)?;
+    }
+    Ok(())
+}
+
+/// Returns the value of a key, or `None`, of a variable that must be a dict; breaks the graph for other variables.
+pub(crate) fn value_of(cx: &mut OpcodeExecutor<'_>, dict: VarId, key: &HashKey) -> Flow<Option<VarId>> {
+    match by_keys(cx, dict)? {
+        Some(payload) => payload.value_of(cx, dict, key),
+        None => expect(cx, dict)?.get(cx, key),
     }
 }
 
@@ -94,7 +116,7 @@ pub(crate) fn refuse_method_of_base(
     receiver: VarId,
 ) -> Flow<()> {
     let of_dict = descriptor.getattr("__objclass__").is_ok_and(|owner| owner.is(cx.py.get_type::<PyDict>()));
-    if !of_dict || !cx.see_as::<DictVariable>(receiver)?.is_some_and(|dict| dict.ordered) {
+    if !of_dict || !by_keys(cx, receiver)?.is_some_and(|dict| dict.ordered) {
         return Ok(());
     }
     if ordered_type(cx.py)?.getattr("__dict__")?.contains(descriptor.getattr("__name__")?)? {
@@ -169,7 +191,6 @@ impl DictVariable {
             let globals = Globals { dict: dict.unbind(), tracker: of };
             return Ok(Rc::new(GlobalsVariable::new(globals)));
         }
-        cx.refuse_changing_contents(of, "a dict")?;
         let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
         let outside = DictFromOutside::new(object, &entries);
         Ok(Rc::new(DictVariable { outside, ..DictVariable::new(entries, ordered) }))
@@ -220,8 +241,70 @@ impl DictVariable {
         Ok((entries, ordered))
     }
 
-    fn keys(&self) -> Vec<Rc<HashKey>> {
-        self.entries.iter().map(|entry| Rc::clone(&entry.key)).collect()
+    /// Guards all keys of a dict from outside, as they were before the trace.
+    fn look(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let of = cx.trace.vars.tracker(this);
+        let Some(outside) = self.outside.as_ref().filter(|_| cx.trace.trackers.is_sourced(of)) else { return Ok(()) };
+        if is_looked_into(cx, of) {
+            return Ok(());
+        }
+        cx.refuse_changing_contents(of, "a dict")?;
+        let py = cx.py;
+        if self.ordered {
+            // For the storage of an instance of a subclass, this is the type of the instance.
+            let ty = outside.object.bind(py).get_type().into_any();
+            let order = IteratesOver::test(py, &ty, &self.python_type(&cx.trace), &outside.keys)?;
+            cx.trace.guards.add(of, order);
+        }
+        let keys = outside.keys.iter().map(|key| Key::of(key.bind(py)));
+        cx.trace.guards.add(of, Test::Keys(keys.collect()));
+        Ok(())
+    }
+
+    /// Guards that a dict from outside has the key, or that it does not. Guards all keys if only code of the program
+    /// can tell.
+    fn ask(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: &HashKey) -> Flow<()> {
+        let of = cx.trace.vars.tracker(this);
+        let Some(outside) = self.outside.as_ref().filter(|_| cx.trace.trackers.is_sourced(of)) else { return Ok(()) };
+        match hash_key::presence(cx.py, &outside.object, key) {
+            Some(test) if !is_looked_into(cx, of) => {
+                cx.trace.guards.add(of, test);
+                Ok(())
+            }
+            _ => self.look(cx, this),
+        }
+    }
+
+    /// Returns the value of a key, or `None`, and guards nothing else.
+    fn value_of(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: &HashKey) -> Flow<Option<VarId>> {
+        self.ask(cx, this, key)?;
+        self.get(cx, key)
+    }
+
+    /// Sets the value of a key, and guards nothing else.
+    pub(crate) fn set(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: Rc<HashKey>, value: VarId) -> Flow<()> {
+        self.ask(cx, this, &key)?;
+        let at = self.position(cx, &key)?;
+        let mut entries = self.entries.clone();
+        match at {
+            Some(at) => entries[at].value = value,
+            None => entries.push(Entry { key, value }),
+        }
+        if self.outside.is_none() {
+            // It may stand for the `__dict__` of an object.
+            return write(cx, this, entries);
+        }
+        self.replace(cx, this, entries);
+        Ok(())
+    }
+
+    /// Replaces the entries, and records the side effect.
+    fn replace(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, entries: Vec<Entry>) {
+        let outside = self.outside.clone();
+        cx.limits.charge(entries.len());
+        let index = self.index.after_write(&cx.trace, keys(&self.entries), keys(&entries));
+        cx.trace.vars.set(this, Rc::new(DictVariable { outside, index, ..DictVariable::new(entries, self.ordered) }));
+        cx.trace.effects.record(Effect::Contents { container: this });
     }
 
     fn equals(&self, cx: &mut OpcodeExecutor<'_>, other: &DictVariable) -> Flow<bool> {
@@ -240,6 +323,11 @@ impl DictVariable {
         }
         Ok(true)
     }
+}
+
+/// True if all keys of the dict are guarded.
+fn is_looked_into(cx: &OpcodeExecutor<'_>, of: TrackerId) -> bool {
+    cx.trace.guards.has(of, Test::Keys(Vec::new()))
 }
 
 /// Returns `collections.OrderedDict`.
@@ -292,16 +380,23 @@ impl Variable for DictVariable {
             .map_or_else(|| self.python_type(&cx.trace), |object| object.bind(cx.py).get_type().into_any());
         let tracker = cx.trace.vars.tracker(this);
         cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
-        let test = if self.ordered {
-            IteratesOver::test(cx.py, &ty, &self.python_type(&cx.trace), &self.keys())?
-        } else {
-            Test::Keys(self.entries.iter().map(|entry| Key::of(entry.key.bind(cx.py))).collect())
-        };
-        cx.trace.guards.add(tracker, test);
         Ok(())
     }
 
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+    fn opens_to(&self) -> Option<TypeId> {
+        self.outside.as_ref().map(|_| TypeId::of::<DictVariable>())
+    }
+
+    fn open(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        self.look(cx, this)
+    }
+
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        self.look(cx, this)
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        self.look(cx, this)?;
         if self.entries.iter().any(|entry| entry.key.is_stand_in()) {
             let text = "a dict with new objects as keys as an argument of a graph operation";
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
@@ -349,24 +444,19 @@ impl Variable for DictVariable {
         self.entries.iter().flat_map(|entry| [entry.key.variable, entry.value]).collect()
     }
 
-    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
         let key = HashKey::of(cx, key)?;
-        self.get(cx, &key)?.ok_or_else(|| key_error(cx, &key))
+        self.value_of(cx, this, &key)?.ok_or_else(|| key_error(cx, &key))
     }
 
     fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
         let key = HashKey::of(cx, key)?;
-        let at = self.position(cx, &key)?;
-        let mut entries = self.entries.clone();
-        match at {
-            Some(at) => entries[at].value = value,
-            None => entries.push(Entry { key, value }),
-        }
-        write(cx, this, entries)
+        self.set(cx, this, key, value)
     }
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
         let key = HashKey::of(cx, key)?;
+        self.look(cx, this)?;
         let Some(at) = self.position(cx, &key)? else { return Err(key_error(cx, &key)) };
         let mut entries = self.entries.clone();
         entries.remove(at);
@@ -374,24 +464,28 @@ impl Variable for DictVariable {
     }
 
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        self.look(cx, this)?;
         DictIterator::over(cx, this, View::Keys, false)
     }
 
-    fn items(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<Vec<VarId>>> {
+        self.look(cx, this)?;
         Ok(Some(self.entries.iter().map(|entry| entry.key.variable).collect()))
     }
 
-    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        cx.trace.integer(self.entries.len() as i64)
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        let had = self.outside.as_ref().map(|outside| outside.keys.len());
+        sequence::length(cx, this, had, self.entries.len())
     }
 
-    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
-        Ok(!self.entries.is_empty())
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        let length = self.len(cx, this)?;
+        cx.truth(length)
     }
 
-    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
         let key = HashKey::of(cx, item)?;
-        let found = self.position(cx, &key)?.is_some();
+        let found = self.value_of(cx, this, &key)?.is_some();
         Ok(cx.trace.boolean(found))
     }
 
@@ -403,6 +497,7 @@ impl Variable for DictVariable {
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
+        self.look(cx, this)?;
         let has_union = cx.py.get_type::<PyDict>().hasattr("__or__")?;
         if op != BinaryOp::Or || reflected || !has_union || of(cx, other)?.is_none() {
             return Ok(None);
@@ -423,10 +518,11 @@ impl Variable for DictVariable {
         Ok(Some(this))
     }
 
-    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         if !matches!(op, CompareOp::Equal | CompareOp::NotEqual) {
             return Ok(None);
         }
+        self.look(cx, this)?;
         let other = subclass::seen_by_base(cx, other)?;
         let Some(right) = of(cx, other)? else { return Ok(None) };
         let equal = self.equals(cx, &right)?;

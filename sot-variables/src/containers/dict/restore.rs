@@ -23,7 +23,7 @@ const MAX_REMOVED_SINGLY: usize = 16;
 pub(super) struct DictFromOutside {
     pub(super) object: Py<PyAny>,
     /// The keys when the trace first looked at the dict.
-    keys: Vec<Rc<HashKey>>,
+    pub(super) keys: Vec<Rc<HashKey>>,
 }
 
 impl DictFromOutside {

@@ -14,8 +14,10 @@ use pyo3::types::{PyInt, PyString, PyTuple, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, refuse_deep_values, OpcodeExecutor, Trace};
+use sot_core::guard::{has_key, Test};
 use sot_core::side_effects::Effect;
 use sot_core::stats;
+use sot_core::tracker::Key;
 use sot_core::variable::VarId;
 
 use crate::classes::subclass;
@@ -233,6 +235,14 @@ impl HashKey {
             }
         }
     }
+}
+
+/// Returns the guard that a dict or set from outside has the key, or that it does not. `None` if only code of the
+/// program can tell, or if the key is another one in other calls.
+pub(crate) fn presence(py: Python<'_>, container: &Py<PyAny>, key: &HashKey) -> Option<Test> {
+    key.real_hash()?;
+    let (key, step) = (key.bind(py), Key::of(key.bind(py)));
+    Some(if has_key(container.bind(py), key)? { Test::HasKey(step) } else { Test::LacksKey(step) })
 }
 
 /// Falls back if new code cannot rebuild a dict or set of these keys: rebuilding calls the program's `__hash__` and
