@@ -225,3 +225,40 @@ def test_the_text_of_a_deque(x, d):
 @given(lambda: (toy.arange(2), deque([[1]])), lambda: (toy.arange(2), deque([[2]])))
 def test_the_text_of_a_deque_of_lists(x, d):
     return x + 1, f"{d}"
+
+
+def empty():
+    return toy.arange(2), deque()
+
+
+def full():
+    return toy.arange(2), deque([1, 2.5, "three"], 3)
+
+
+def nearly_full():
+    return toy.arange(2), deque([1, 2], 3)
+
+
+def never_filled():
+    return toy.arange(2), deque(maxlen=0)
+
+
+@whole
+@given(empty, one, full, nearly_full, never_filled)
+def test_asked_from_the_end_while_it_grows(x, d):
+    lengths = [len(d)]
+    for n in range(3):
+        d.append(x + n)
+        lengths.append((len(d), bool(d), d.maxlen, outcome(lambda: d[-1]), outcome(lambda: d[-2])))
+    return x + 1, lengths, outcome(lambda: d[-4]), d
+
+
+@given(empty, one, full, nearly_full, never_filled)
+def test_looked_into_after_it_grew(x, d):
+    d.append(x)
+    last = outcome(lambda: d[-1])
+    d.extend([4, 5])
+    before = list(d)
+    d.appendleft("front")
+    d.append("back")
+    return x, last, before, outcome(lambda: d[0]), outcome(d.popleft), [item for item in d], d == deque(d, d.maxlen)

@@ -255,3 +255,11 @@ def test_iterators_of_a_subclass_that_grows(x, out):
         if len(out) == 5:
             toy.save(x)
     return x * 2, seen, out.added
+
+
+@whole
+@given(one, some)
+def test_slices_from_the_end(x, out):
+    out.append(x + 1)
+    out.append(2)
+    return x, out[-2:], out[-1:], out[-3:], out[-5:], out[-2::2], out[-2:-1], out

@@ -4,6 +4,7 @@ After some translations one serves all calls, or the function is left to CPython
 eager mode. The programs are in `tests/settling`.
 """
 
+import collections
 import copy
 import math
 import pathlib
@@ -269,3 +270,32 @@ def test_a_function_of_a_number_that_fails_for_another_number():
                 outcomes.append(str(error))
         assert repr(outcomes[0]) == repr(outcomes[1])
     assert sot.stats().hits > 5
+
+
+GROWING = {
+    "length": "q.append(x); y = x + len(q)",
+    "last": "q.append((x, 1)); y = x + q[-1][0]",
+    "last_of_before": "y = x + (q[-1] if q else 0); q.append(x)",
+    "maxlen": "q.append(x); y = x + (q.maxlen or 0)",
+}
+
+
+@pytest.mark.parametrize("work", [*GROWING, "slice"])
+@pytest.mark.parametrize("make", [list, collections.deque, lambda: collections.deque(maxlen=20)],
+                         ids=["list", "deque", "bounded"])
+def test_a_container_that_grows(work, make):
+    """Neither the length nor the items that nobody asks for are assumed, also where a deque gets full."""
+    if (work == "maxlen" and make is list) or (work == "slice" and make is not list):
+        return
+    source = "def f(q, x):\n    " + {**GROWING, "slice": "q.append(x); y = sum(q[-3:])"}[work] + "\n    return y"
+    names = {}
+    exec(source, names)
+    fast = sot.symbolic_translate(names["f"])
+    ours, expected = make(), make()
+    for call in range(60):
+        x = paddle.full([2], float(call))
+        assert fast(ours, x).tolist() == names["f"](expected, x).tolist()
+        assert len(ours) == len(expected)
+    assert described(list(ours)) == described(list(expected))
+    stats = sot.stats()
+    assert stats.translations <= 6 and stats.hits >= 50 and not stats.breaks and not stats.fallbacks

@@ -1,5 +1,5 @@
-//! `collections.deque`: items with an optional maximum length. Of a deque from outside to which the program has only
-//! appended, neither length nor items are guarded, unless its value is asked for as a whole.
+//! `collections.deque`: items with an optional maximum length. A deque from outside is a
+//! [`GrowingList`](super::growing_list::GrowingList) as long as the program only appends to it.
 
 use std::rc::Rc;
 
@@ -15,12 +15,12 @@ use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
-use crate::containers::sequence;
+use crate::containers::{growing_list, sequence};
 use crate::iterators::sequence::SequenceIterator;
 use crate::iterators::{emit_call, library};
 
 sot_core::variable_kind! {
-    "deque", types: |py| Ok(vec![library(py, "collections", "deque")?]), wrap: DequeVariable::wrap
+    "deque", types: |py| Ok(vec![library(py, "collections", "deque")?]), wrap: growing_list::wrap_deque
 }
 
 /// A deque.
@@ -41,14 +41,18 @@ struct DequeFromOutside {
     object: Rc<Py<PyAny>>,
     /// The appended items, as long as nothing else was done to the deque.
     appended: Option<Vec<VarId>>,
-    /// True if the length is guarded, and the items are to be.
-    is_open: bool,
 }
 
-/// Returns the payload of a variable that must be a deque, and guards its length.
+/// Guards the `maxlen` of a deque from outside.
+pub(super) fn guard_maxlen<'py>(cx: &mut OpcodeExecutor<'py>, of: TrackerId, deque: Bound<'py, PyAny>) -> PyResult<()> {
+    let maxlen = cx.trace.trackers.add(Tracker::Getattr { of, name: "maxlen".into() });
+    cx.trace.guards.add(maxlen, Test::Equals(deque.getattr("maxlen")?.unbind()));
+    Ok(())
+}
+
+/// Returns the payload of a variable that must be a deque; looks into it.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, deque: VarId) -> Flow<Rc<DequeVariable>> {
     if let Some(payload) = cx.see_as::<DequeVariable>(deque)? {
-        payload.look(cx, deque)?;
         Ok(payload)
     } else {
         let name = cx.type_name(deque)?;
@@ -58,10 +62,28 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, deque: VarId) -> Flow<Rc<Deque
 
 /// Appends items, without looking into the deque.
 pub(crate) fn append(cx: &mut OpcodeExecutor<'_>, this: VarId, items: &[VarId]) -> Flow<VarId> {
+    if growing_list::append(cx, this, items)? {
+        return Ok(cx.trace.none());
+    }
     let mut deque = DequeVariable::clone(&*cx.see_as::<DequeVariable>(this)?.ok_or_else(refuse)?);
     deque.push_back(items.iter().copied());
     deque.store(cx, this);
     Ok(cx.trace.none())
+}
+
+/// Simulates `deque += other`, without looking into the deque.
+pub(super) fn add_in_place(cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+    // `__radd__` of a number-like right operand, such as an array, takes precedence.
+    if cx.known(other)?.is_none() && cx.has_special(other, "__radd__")? {
+        return Ok(None);
+    }
+    extend(cx, this, other)
+}
+
+/// Appends the items of an iterable one by one, and returns the deque.
+pub(super) fn extend(cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+    cx.each(other, |cx, item| append(cx, this, &[item]).map(drop))?;
+    Ok(Some(this))
 }
 
 pub(crate) fn refuse() -> Unwind {
@@ -101,27 +123,21 @@ impl DequeVariable {
         DequeVariable { items, maxlen, changes: 0, outside: None }
     }
 
-    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+    /// Returns the payload of a deque from outside to which items were appended.
+    pub(super) fn found(
+        cx: &mut OpcodeExecutor<'_>,
+        object: &Bound<'_, PyAny>,
+        of: TrackerId,
+        maxlen: Option<usize>,
+        appended: &[VarId],
+    ) -> Flow<DequeVariable> {
         let object = object.clone().unbind().into_bound(cx.py);
         let items = object.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-        let maxlen = object.getattr("maxlen")?.extract()?;
-        let object = Rc::new(object.unbind());
         let items = sequence::wrap_items(cx, items.into_iter(), of);
-        let outside = Some(DequeFromOutside { object, appended: Some(Vec::new()), is_open: false });
-        Ok(Rc::new(DequeVariable { outside, ..DequeVariable::new(items, maxlen) }))
-    }
-
-    /// Guards length and `maxlen` of a deque from outside.
-    fn look(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let of = cx.trace.vars.tracker(this);
-        if let Some(outside) = self.outside.as_ref().filter(|_| cx.trace.trackers.is_sourced(of)) {
-            cx.refuse_changing_contents(of, "a deque")?;
-            let deque = outside.object.bind(cx.py);
-            let maxlen = cx.trace.trackers.add(Tracker::Getattr { of, name: "maxlen".into() });
-            cx.trace.guards.add(of, Test::Length(deque.len()?));
-            cx.trace.guards.add(maxlen, Test::Equals(deque.getattr("maxlen")?.unbind()));
-        }
-        Ok(())
+        let outside = Some(DequeFromOutside { object: Rc::new(object.unbind()), appended: Some(Vec::new()) });
+        let mut deque = DequeVariable { outside, changes: appended.len(), ..DequeVariable::new(items, maxlen) };
+        deque.push_back(appended.iter().copied());
+        Ok(deque)
     }
 
     /// Marks the deque as changed by more than appending.
@@ -137,6 +153,9 @@ impl DequeVariable {
         self.items.extend(&items);
         if let Some(appended) = self.outside.as_mut().and_then(|outside| outside.appended.as_mut()) {
             appended.extend(items);
+            // The deque keeps no more of them.
+            let surplus = appended.len().saturating_sub(self.maxlen.unwrap_or(usize::MAX));
+            appended.drain(..surplus);
         }
         let surplus = self.items.len().saturating_sub(self.maxlen.unwrap_or(usize::MAX));
         self.items.drain(..surplus);
@@ -207,19 +226,6 @@ impl Variable for DequeVariable {
         Ok(())
     }
 
-    fn open(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        if self.outside.as_ref().is_none_or(|outside| outside.is_open) {
-            return Ok(());
-        }
-        self.look(cx, this)?;
-        let mut deque = self.clone();
-        if let Some(outside) = &mut deque.outside {
-            outside.is_open = true;
-        }
-        cx.trace.vars.set(this, Rc::new(deque));
-        Ok(())
-    }
-
     fn materialize(&self, trace: &Trace<'_>) -> Option<Py<PyAny>> {
         let items = sequence::materialize(trace, &self.items)?;
         self.python_type(trace).call1((items, self.maxlen)).ok().map(Bound::unbind)
@@ -250,14 +256,10 @@ impl Variable for DequeVariable {
     }
 
     fn children(&self) -> Vec<VarId> {
-        let unopened = self.outside.as_ref().filter(|outside| !outside.is_open);
-        unopened.and_then(|outside| outside.appended.as_ref()).unwrap_or(&self.items).clone()
+        self.items.clone()
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        if &**name == "maxlen" {
-            self.look(cx, this)?;
-        }
         match (&**name, self.maxlen) {
             ("maxlen", Some(maxlen)) => cx.trace.integer(maxlen as i64).map(Some),
             ("maxlen", None) => Ok(Some(cx.trace.none())),
@@ -265,13 +267,11 @@ impl Variable for DequeVariable {
         }
     }
 
-    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
-        self.look(cx, this)?;
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
         Ok(self.items[self.position(cx, key)?])
     }
 
     fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
-        self.look(cx, this)?;
         let mut deque = self.clone();
         let at = self.position(cx, key)?;
         deque.items[at] = value;
@@ -280,7 +280,6 @@ impl Variable for DequeVariable {
     }
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
-        self.look(cx, this)?;
         let mut deque = self.clone();
         let at = self.position(cx, key)?;
         deque.items.remove(at);
@@ -289,27 +288,22 @@ impl Variable for DequeVariable {
     }
 
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-        self.look(cx, this)?;
         Ok(SequenceIterator::over_deque(cx, this, self, false))
     }
 
-    fn items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<Vec<VarId>>> {
-        self.look(cx, this)?;
+    fn items(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
         Ok(Some(self.items.clone()))
     }
 
-    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-        self.look(cx, this)?;
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
         cx.trace.integer(self.items.len() as i64)
     }
 
-    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
-        self.look(cx, this)?;
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
         Ok(!self.items.is_empty())
     }
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
-        self.look(cx, this)?;
         let mut found = cx.trace.boolean(false);
         for &candidate in &self.items {
             if object_model::equal(cx, candidate, item)? {
@@ -325,16 +319,14 @@ impl Variable for DequeVariable {
         &self,
         cx: &mut OpcodeExecutor<'_>,
         op: BinaryOp,
-        this: VarId,
+        _: VarId,
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
-        self.look(cx, this)?;
         let mut deque = DequeVariable::new(self.items.clone(), self.maxlen);
         match op {
             BinaryOp::Add if !reflected => {
                 let Some(right) = cx.see_as::<DequeVariable>(other)? else { return Ok(None) };
-                right.look(cx, other)?;
                 deque.push_back(right.items.iter().copied());
             }
             BinaryOp::Multiply => {
@@ -350,7 +342,6 @@ impl Variable for DequeVariable {
 
     fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         if op == BinaryOp::Multiply {
-            self.look(cx, this)?;
             let Some(count) = sequence::times(cx, other)? else { return Ok(None) };
             let mut deque = self.clone().marked_as_edited();
             deque.items.clear();
@@ -358,21 +349,18 @@ impl Variable for DequeVariable {
             deque.store(cx, this);
             return Ok(Some(this));
         }
-        if op != BinaryOp::Add || cx.known(other)?.is_none() && cx.has_special(other, "__radd__")? {
-            return Ok(None);
+        match op {
+            BinaryOp::Add => add_in_place(cx, this, other),
+            _ => Ok(None),
         }
-        self.concat_in_place(cx, this, other)
     }
 
     fn concat_in_place(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId) -> Flow<Option<VarId>> {
-        cx.each(other, |cx, item| append(cx, this, &[item]).map(drop))?;
-        Ok(Some(this))
+        extend(cx, this, other)
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         let Some(right) = cx.see_as::<DequeVariable>(other)? else { return Ok(None) };
-        self.look(cx, this)?;
-        right.look(cx, other)?;
         let answer = sequence::compare_sized(cx, op, &self.items, &right.items)?;
         refuse_changed(&cx.trace, this, self)?;
         refuse_changed(&cx.trace, other, &right)?;

@@ -1,6 +1,6 @@
-//! A list from outside to which the program has only appended. Neither its length nor its items are guarded, so a
-//! loop that collects results in a list has a single translation, whatever the length. Any other operation opens the
-//! list: it becomes a `ListVariable`.
+//! A list or deque from outside to which the program has only appended. Neither its length nor its items are guarded,
+//! so a loop that collects results in it has a single translation, whatever the length. Any other operation opens it:
+//! it becomes a `ListVariable` or a `DequeVariable`.
 
 use std::any::TypeId;
 use std::rc::Rc;
@@ -10,86 +10,178 @@ use pyo3::types::PyList;
 
 use sot_core::bytecode::Op;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor, Trace};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::containers::deque::{self, DequeVariable};
 use crate::containers::list::{self, ListVariable};
+use crate::containers::sequence;
+use crate::containers::slice::SliceVariable;
 use crate::iterators::library;
 
 sot_core::variable_kind! {
     "list", types: |py| Ok(vec![library(py, "builtins", "list")?]), wrap: GrowingList::wrap
 }
 
-/// A list from outside that has not been opened.
+/// A list or deque from outside that has not been opened.
 pub struct GrowingList {
     object: Py<PyAny>,
     appended: Vec<VarId>,
+    deque: Option<Deque>,
+}
+
+/// What is known of a deque that has not been opened.
+#[derive(Clone, Copy)]
+struct Deque {
+    maxlen: Option<usize>,
+}
+
+/// Makes the variable of a deque.
+pub(crate) fn wrap_deque(
+    cx: &mut OpcodeExecutor<'_>,
+    object: &Bound<'_, PyAny>,
+    _: TrackerId,
+) -> Flow<Rc<dyn Variable>> {
+    let object = object.clone().unbind();
+    let maxlen = object.bind(cx.py).getattr("maxlen")?.extract()?;
+    Ok(Rc::new(GrowingList { object, appended: Vec::new(), deque: Some(Deque { maxlen }) }))
 }
 
 impl GrowingList {
     #[allow(clippy::unnecessary_wraps, reason = "the registry's signature")]
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        Ok(Rc::new(GrowingList { object: object.clone().unbind(), appended: Vec::new() }))
+        Ok(Rc::new(GrowingList { object: object.clone().unbind(), appended: Vec::new(), deque: None }))
     }
 
     fn is_plain(&self, trace: &Trace<'_>, tracker: TrackerId) -> bool {
-        trace.trackers.is_sourced(tracker) && self.object.bind(trace.py).is_exact_instance_of::<PyList>()
+        let is_exact = self.deque.is_some() || self.object.bind(trace.py).is_exact_instance_of::<PyList>();
+        is_exact && trace.trackers.is_sourced(tracker)
     }
 
-    /// Returns the item at a negative index, which does not depend on the length.
-    fn last(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<Option<VarId>> {
+    fn with(&self, py: Python<'_>, appended: Vec<VarId>) -> Self {
+        GrowingList { object: self.object.clone_ref(py), appended, deque: self.deque }
+    }
+
+    /// Number of items before the trace.
+    fn had(&self, py: Python<'_>) -> PyResult<usize> {
+        let object = self.object.bind(py);
+        object.cast::<PyList>().map_or_else(|_| object.len(), |list| Ok(list.len()))
+    }
+
+    /// Guards `maxlen` of a deque, and returns it.
+    fn maxlen(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<usize>> {
+        let Some(deque) = self.deque else { return Ok(None) };
         let of = cx.trace.vars.tracker(this);
-        let Some(index) = cx.known_int(key)?.filter(|index| *index < 0) else { return Ok(None) };
-        let Ok(back) = usize::try_from(index.unsigned_abs()) else { return Ok(None) };
+        if cx.trace.trackers.is_sourced(of) {
+            deque::guard_maxlen(cx, of, self.object.bind(cx.py).clone())?;
+        }
+        Ok(deque.maxlen)
+    }
+
+    /// Returns the item at this distance from the end, which does not depend on the length; `None` if there is none.
+    fn from_end(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, back: usize) -> Flow<Option<VarId>> {
+        if back == 0 || self.maxlen(cx, this)?.is_some_and(|maxlen| back > maxlen) {
+            return Ok(None);
+        }
         if let Some(at) = self.appended.len().checked_sub(back) {
             return Ok(Some(self.appended[at]));
         }
-        let back = back - self.appended.len();
-        let list = self.object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.clone();
-        let Some(at) = list.len().checked_sub(back).filter(|_| self.is_plain(&cx.trace, of)) else { return Ok(None) };
+        let (back, of) = (back - self.appended.len(), cx.trace.vars.tracker(this));
+        let at = self.had(cx.py)?.checked_sub(back);
+        let Some(at) = at.filter(|_| self.is_plain(&cx.trace, of)) else { return Ok(None) };
+        let item = self.object.bind(cx.py).get_item(at)?;
         let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Last(back) });
         cx.trace.guards.require(tracker);
-        Ok(Some(cx.trace.wrap(&list.get_item(at)?, tracker)))
+        Ok(Some(cx.trace.wrap(&item, tracker)))
     }
 
-    /// Opens the list: guards its length and replaces the payload by a `ListVariable` with all items.
-    fn opened(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Rc<ListVariable>> {
-        let object = self.object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.clone();
-        let tracker = cx.trace.vars.tracker(this);
-        if cx.trace.trackers.is_sourced(tracker) {
-            cx.refuse_changing_contents(tracker, "a list")?;
-            cx.trace.guards.add(tracker, Test::Length(object.len()));
+    /// Returns the last items as a list, for a slice such as `[-3:]`; `None` for other keys, and if there are fewer.
+    fn last_items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<Option<VarId>> {
+        if self.deque.is_some() || !self.is_plain(&cx.trace, cx.trace.vars.tracker(this)) {
+            return Ok(None);
         }
-        let list = Rc::new(ListVariable::found(cx, &object, tracker, &self.appended));
-        cx.trace.vars.set(this, Rc::clone(&list) as Rc<dyn Variable>);
-        Ok(list)
+        let Some(slice) = cx.see_as::<SliceVariable>(key)? else { return Ok(None) };
+        let [start, stop, step] = slice.parts;
+        for part in [stop, step] {
+            if !cx.known(part)?.is_some_and(|part| part.is_none()) {
+                return Ok(None);
+            }
+        }
+        let Some(count) = cx.known_int(start)?.filter(|start| *start < 0) else { return Ok(None) };
+        let Ok(count) = usize::try_from(count.unsigned_abs()) else { return Ok(None) };
+        if count > self.had(cx.py)? + self.appended.len() {
+            return Ok(None);
+        }
+        let mut items = Vec::with_capacity(count);
+        for back in (1..=count).rev() {
+            let Some(item) = self.from_end(cx, this, back)? else { return Ok(None) };
+            items.push(item);
+        }
+        Ok(Some(cx.trace.list(items)))
+    }
+
+    /// Returns the item at a negative index.
+    fn last(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<Option<VarId>> {
+        let Some(index) = cx.known_int(key)?.filter(|index| *index < 0) else { return Ok(None) };
+        let Ok(back) = usize::try_from(index.unsigned_abs()) else { return Ok(None) };
+        self.from_end(cx, this, back)
+    }
+
+    /// Opens the container: guards its length and replaces the payload by one with all items.
+    fn opened(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Rc<dyn Variable>> {
+        let object = self.object.bind(cx.py).clone();
+        let tracker = cx.trace.vars.tracker(this);
+        let maxlen = self.maxlen(cx, this)?;
+        if cx.trace.trackers.is_sourced(tracker) {
+            cx.refuse_changing_contents(tracker, if self.deque.is_some() { "a deque" } else { "a list" })?;
+            cx.trace.guards.add(tracker, Test::Length(self.had(cx.py)?));
+        }
+        let opened: Rc<dyn Variable> = match object.cast::<PyList>() {
+            Ok(list) => Rc::new(ListVariable::found(cx, list, tracker, &self.appended)),
+            Err(_) => Rc::new(DequeVariable::found(cx, &object, tracker, maxlen, &self.appended)?),
+        };
+        cx.trace.vars.set(this, Rc::clone(&opened));
+        Ok(opened)
     }
 }
 
-/// Appends items if the list has not been opened. Returns false otherwise.
+/// Appends items if the list or deque has not been opened. Returns false otherwise.
 pub(crate) fn append(cx: &mut OpcodeExecutor<'_>, list: VarId, items: &[VarId]) -> Flow<bool> {
     cx.see(list)?;
     let Some(growing) = cx.trace.vars.as_kind::<GrowingList>(list) else { return Ok(false) };
     let appended = [&growing.appended, items].concat();
-    cx.trace.vars.set(list, Rc::new(GrowingList { object: growing.object.clone_ref(cx.py), appended }));
+    cx.limits.charge(items.len());
+    cx.trace.vars.set(list, Rc::new(growing.with(cx.py, appended)));
     cx.trace.effects.record(Effect::Contents { container: list });
     Ok(true)
 }
 
 impl Variable for GrowingList {
     fn kind(&self) -> &'static str {
-        "list"
+        if self.deque.is_some() {
+            "deque"
+        } else {
+            "list"
+        }
     }
 
     fn form(&self) -> Form {
-        Form::List
+        if self.deque.is_some() {
+            Form::Deque
+        } else {
+            Form::List
+        }
     }
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
+        if self.deque.is_some() {
+            // Guards compare exact types, so this is the type `deque`.
+            return self.object.bind(trace.py).get_type().into_any();
+        }
         trace.py.get_type::<PyList>().into_any()
     }
 
@@ -109,7 +201,8 @@ impl Variable for GrowingList {
     }
 
     fn opens_to(&self) -> Option<TypeId> {
-        Some(TypeId::of::<ListVariable>())
+        let (list, deque) = (TypeId::of::<ListVariable>(), TypeId::of::<DequeVariable>());
+        Some(if self.deque.is_some() { deque } else { list })
     }
 
     fn open(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
@@ -130,7 +223,7 @@ impl Variable for GrowingList {
 
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         // The C method: an override of `extend` in a subclass has been inlined by the trace already.
-        let extend = cg.py().get_type::<PyList>().getattr("extend")?.unbind();
+        let extend = self.python_type(cg.trace()).getattr("extend")?.unbind();
         cg.call(|cg| cg.load_const(extend), [this.into(), Argument::tuple(&self.appended)])?;
         cg.op(Op::POP_TOP, 0)
     }
@@ -139,9 +232,23 @@ impl Variable for GrowingList {
         self.appended.clone()
     }
 
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if self.deque.is_none() || &**name != "maxlen" {
+            return object_model::get_attr(cx, this, name);
+        }
+        match self.maxlen(cx, this)? {
+            Some(maxlen) => cx.trace.integer(maxlen as i64).map(Some),
+            None => Ok(Some(cx.trace.none())),
+        }
+    }
+
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
-        if let Some(item) = self.last(cx, this, key)? {
-            return Ok(item);
+        let found = match self.last(cx, this, key)? {
+            None => self.last_items(cx, this, key)?,
+            item => item,
+        };
+        if let Some(found) = found {
+            return Ok(found);
         }
         self.opened(cx, this)?.get_item(cx, this, key)
     }
@@ -163,19 +270,20 @@ impl Variable for GrowingList {
     }
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-        let length = self.object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.len();
-        let of = cx.trace.vars.tracker(this);
-        if !self.is_plain(&cx.trace, of) {
+        if !self.is_plain(&cx.trace, cx.trace.vars.tracker(this)) {
             return self.opened(cx, this)?.len(cx, this);
         }
-        let tracker = cx.trace.trackers.add(Tracker::Length { of });
-        let length = cx.trace.wrap(&length.into_pyobject(cx.py).map_err(PyErr::from)?.into_any(), tracker);
-        let appended = cx.trace.integer(self.appended.len() as i64)?;
-        cx.binary(BinaryOp::Add, length, appended)
+        let (had, maxlen) = (self.had(cx.py)?, self.maxlen(cx, this)?);
+        let length = sequence::length(cx, this, Some(had), had + self.appended.len())?;
+        let (Some(maxlen), false) = (maxlen, self.appended.is_empty()) else { return Ok(length) };
+        // Where it gets full, the length is not that of the items.
+        let maxlen = cx.trace.integer(maxlen as i64)?;
+        let fits = cx.compare(CompareOp::LessEqual, length, maxlen)?;
+        Ok(if cx.truth(fits)? { length } else { maxlen })
     }
 
     fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
-        if !self.appended.is_empty() {
+        if !self.appended.is_empty() && self.maxlen(cx, this)?.is_none_or(|maxlen| maxlen > 0) {
             return Ok(true);
         }
         let length = self.len(cx, this)?;
@@ -199,12 +307,16 @@ impl Variable for GrowingList {
 
     fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         match op {
-            BinaryOp::Add => list::add_in_place(cx, this, other),
+            BinaryOp::Add if self.deque.is_none() => list::add_in_place(cx, this, other),
+            BinaryOp::Add => deque::add_in_place(cx, this, other),
             _ => self.opened(cx, this)?.inplace(cx, op, this, other),
         }
     }
 
     fn concat_in_place(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if self.deque.is_some() {
+            return deque::extend(cx, this, other);
+        }
         list::extend(cx, this, other)?;
         Ok(Some(this))
     }
