@@ -318,9 +318,8 @@ impl<'a, 'py> Noting<'a, 'py> {
                 (stays_equal, ChangeCause::Identity(register))
             }
             Check::Length(_) => (recorder.length(place), ChangeCause::Contents(register)),
-            Check::Keys(_) => (by_version && recorder.dict(place), ChangeCause::Contents(register)),
             // Which value is under the key does not matter, so the entry is not recorded.
-            Check::HasKey(_) => (by_version && recorder.dict(place), ChangeCause::Contents(register)),
+            Check::Keys(_) | Check::HasKey(_) => (by_version && recorder.dict(place), ChangeCause::Contents(register)),
             Check::LacksKey(key) => {
                 let Some(key) = key.get(py) else { return false };
                 let reading = if by_version { Reading::Version } else { by_key };

@@ -105,13 +105,13 @@ impl GrowingList {
             return Ok(None);
         }
         let Some(slice) = cx.see_as::<SliceVariable>(key)? else { return Ok(None) };
-        let [start, stop, step] = slice.parts;
-        for part in [stop, step] {
+        let [first, others @ ..] = slice.parts;
+        for part in others {
             if !cx.known(part)?.is_some_and(|part| part.is_none()) {
                 return Ok(None);
             }
         }
-        let Some(count) = cx.known_int(start)?.filter(|start| *start < 0) else { return Ok(None) };
+        let Some(count) = cx.known_int(first)?.filter(|first| *first < 0) else { return Ok(None) };
         let Ok(count) = usize::try_from(count.unsigned_abs()) else { return Ok(None) };
         if count > self.had(cx.py)? + self.appended.len() {
             return Ok(None);

@@ -33,7 +33,7 @@ const MAX_ITEMS: usize = 1_000_000;
 pub(crate) fn length(cx: &mut OpcodeExecutor<'_>, this: VarId, had: Option<usize>, now: usize) -> Flow<VarId> {
     let (of, payload) = (cx.trace.vars.tracker(this), cx.trace.vars.get(this));
     // For the storage of an instance of a subclass, new code would call a `__len__` of that class.
-    let is_plain = |object: &Py<PyAny>| object.bind(cx.py).get_type().is(&payload.python_type(&cx.trace));
+    let is_plain = |object: &Py<PyAny>| object.bind(cx.py).get_type().is(payload.python_type(&cx.trace));
     let had = had.filter(|_| cx.trace.trackers.is_sourced(of) && payload.object().is_some_and(is_plain));
     let Some(had) = had else {
         payload.open(cx, this)?;

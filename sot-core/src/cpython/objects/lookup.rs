@@ -20,7 +20,7 @@ pub fn dict_has<'py>(
     same: impl Fn(&Bound<'py, PyAny>) -> Option<bool>,
 ) -> Option<bool> {
     // SAFETY: a live dict, which nothing changes meanwhile: `same` runs no code of the program. The table begins as
-    // described by `Table`; the indices of its used places are below the number of its entries.
+    // described by `DictTable`; the indices of its used places are below the number of its entries.
     unsafe {
         let raw = dict.as_ptr().cast::<ffi::PyDictObject>();
         if has_string_keys(raw) {
@@ -28,7 +28,7 @@ pub fn dict_has<'py>(
             return dict.contains(key).ok();
         }
         let hash = key.hash().ok()?;
-        let table = Table::of((*raw).ma_keys.cast());
+        let table = DictTable::of((*raw).ma_keys.cast());
         let mut perturb = hash as usize;
         let mut place = perturb & table.mask;
         loop {
@@ -117,7 +117,7 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
 
 /// Entry of a dict whose keys are of any type (`PyDictKeyEntry`).
 #[repr(C)]
-struct Entry {
+struct DictEntry {
     hash: ffi::Py_hash_t,
     key: *mut ffi::PyObject,
     value: *mut ffi::PyObject,
@@ -144,17 +144,17 @@ struct Header {
 }
 
 /// The table of a dict whose keys are of any type.
-struct Table {
+struct DictTable {
     mask: usize,
     indices: *const u8,
     index_bytes: usize,
-    entries: *const Entry,
+    entries: *const DictEntry,
 }
 
-impl Table {
+impl DictTable {
     /// # Safety
     /// The header of a dict's table, whose keys are of any type.
-    unsafe fn of(header: *const Header) -> Table {
+    unsafe fn of(header: *const Header) -> DictTable {
         // SAFETY: guaranteed by the caller; the indices follow the header, and the entries the indices.
         unsafe {
             #[cfg(Py_3_11)]
@@ -168,7 +168,7 @@ impl Table {
                 _ => 8,
             };
             let indices = header.add(1).cast::<u8>();
-            Table { mask: size - 1, indices, index_bytes, entries: indices.add(size * index_bytes).cast() }
+            DictTable { mask: size - 1, indices, index_bytes, entries: indices.add(size * index_bytes).cast() }
         }
     }
 

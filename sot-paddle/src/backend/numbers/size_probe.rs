@@ -238,8 +238,7 @@ impl Found {
     /// The size, for these sizes of the inputs.
     fn size(&self, of: impl Fn(usize) -> Option<i64>) -> Option<i64> {
         self.products.iter().try_fold(self.constant, |sum, product| {
-            let sizes = product.sizes.iter().map(|at| of(*at));
-            let value = sizes.fold(Some(product.factor), |value, size| value?.checked_mul(size?))?;
+            let value = product.sizes.iter().try_fold(product.factor, |value, at| value.checked_mul(of(*at)?))?;
             sum.checked_add(value)
         })
     }
