@@ -319,16 +319,6 @@ fn holds_address(key: &Bound<'_, PyAny>, depth: usize) -> bool {
     }
 }
 
-/// Returns the position of a key.
-pub fn position(cx: &mut OpcodeExecutor<'_>, keys: &[Rc<HashKey>], key: &HashKey) -> Flow<Option<usize>> {
-    for (at, known) in keys.iter().enumerate() {
-        if !known.is_apart(key) && known.same(cx, key)? {
-            return Ok(Some(at));
-        }
-    }
-    Ok(None)
-}
-
 /// Distinct keys in the order of their insertion.
 #[derive(Default)]
 pub(crate) struct UniqueKeys {
