@@ -25,7 +25,6 @@ const MORE: &[(&str, u32)] = &[
     ("object_that_dies_in_a_function_called", 25),
     ("a_loop_without_tensors", 16),
     ("a_loop_without_tensors_in_a_helper", 16),
-    ("new_keywords", 13),
 ];
 
 #[test]

@@ -15,7 +15,7 @@ use crate::machine::executor::graph_breaks::loop_iterations;
 use crate::machine::executor::record::history;
 use crate::machine::executor::{BinaryOp, CompareOp, History, OpcodeExecutor, Trace};
 use crate::machine::variable::{GraphArgument, VarId, Variable};
-use crate::policy::{self, ValueClass, ValuePolicy};
+use crate::policy::{self, ValueClass};
 use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
 use crate::value_path::ValuePath;
 
@@ -150,11 +150,10 @@ impl<'py> Trace<'py> {
 
 impl<'py> OpcodeExecutor<'py> {
     /// Breaks the graph before the trace specialises on the contents of a container that had other contents in
-    /// earlier calls: behind a break always, elsewhere where yet another translation would not be the last. From then on
-    /// all instructions that need the contents of this variable run natively.
+    /// earlier calls, behind a break only. From then on all instructions that need the contents of this variable run
+    /// natively.
     pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str) -> Flow<()> {
-        let History { policy, is_resumed, .. } = *self.trace.history;
-        if !is_resumed && policy == ValuePolicy::Specialize {
+        if !self.trace.history.is_resumed {
             return Ok(());
         }
         let was_another = self
