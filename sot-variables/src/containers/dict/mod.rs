@@ -266,13 +266,10 @@ impl DictVariable {
     fn ask(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: &HashKey) -> Flow<()> {
         let of = cx.trace.vars.tracker(this);
         let Some(outside) = self.outside.as_ref().filter(|_| cx.trace.trackers.is_sourced(of)) else { return Ok(()) };
-        match hash_key::presence(cx.py, &outside.object, key) {
-            Some(test) if !is_looked_into(cx, of) => {
-                cx.trace.guards.add(of, test);
-                Ok(())
-            }
-            _ => self.look(cx, this),
+        if is_looked_into(cx, of) || hash_key::guard_presence(cx, of, &outside.object, key) {
+            return Ok(());
         }
+        self.look(cx, this)
     }
 
     /// Returns the value of a key, or `None`, and guards nothing else.

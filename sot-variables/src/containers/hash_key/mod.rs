@@ -17,7 +17,7 @@ use sot_core::executor::{object_model, refuse_deep_values, OpcodeExecutor, Trace
 use sot_core::guard::{has_key, Test};
 use sot_core::side_effects::Effect;
 use sot_core::stats;
-use sot_core::tracker::Key;
+use sot_core::tracker::{Key, TrackerId};
 use sot_core::variable::VarId;
 
 use crate::classes::subclass;
@@ -237,12 +237,17 @@ impl HashKey {
     }
 }
 
-/// Returns the guard that a dict or set from outside has the key, or that it does not. `None` if only code of the
-/// program can tell, or if the key is another one in other calls.
-pub(crate) fn presence(py: Python<'_>, container: &Py<PyAny>, key: &HashKey) -> Option<Test> {
-    key.real_hash()?;
-    let (key, step) = (key.bind(py), Key::of(key.bind(py)));
-    Some(if has_key(container.bind(py), key)? { Test::HasKey(step) } else { Test::LacksKey(step) })
+/// Guards that a dict or set from outside has the key, or that it does not. Returns false, and guards nothing, if only
+/// code of the program can tell, or if the key is another one in other calls.
+pub(crate) fn guard_presence(cx: &mut OpcodeExecutor<'_>, of: TrackerId, container: &Py<PyAny>, key: &HashKey) -> bool {
+    if key.real_hash().is_none() {
+        return false;
+    }
+    let key = key.bind(cx.py);
+    let Some(is_there) = has_key(container.bind(cx.py), key) else { return false };
+    let key = Key::of(key);
+    cx.trace.guards.add(of, if is_there { Test::HasKey(key) } else { Test::LacksKey(key) });
+    true
 }
 
 /// Falls back if new code cannot rebuild a dict or set of these keys: rebuilding calls the program's `__hash__` and
