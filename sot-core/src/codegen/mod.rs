@@ -5,11 +5,11 @@
 mod break_graph;
 mod cycles;
 mod generator;
-mod hand_over;
 mod load;
 mod native;
 mod rebuild;
 mod restore;
+mod resumed_frame;
 mod second_run;
 mod signals;
 mod slots;
@@ -99,10 +99,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.load(value)?;
         self.leave_to(&dying)?;
         self.emitter.op(Op::RETURN_VALUE, 0)?;
-        self.handle_graph_error()?;
-        self.handle_driven()?;
-        let resumes = std::mem::take(&mut self.resumes);
-        Ok(NewCode { code: self.assemble()?.unbind(), graphs, resumes })
+        self.finish(graphs)
     }
 
     /// Loads a variable's value. A value made in the trace is made once; later loads give the same object.
@@ -299,6 +296,21 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     /// `<top of stack>.name`
     pub fn load_attr(&mut self, name: &str) -> Flow<()> {
         self.emitter.load_attr(name)
+    }
+
+    /// Adds a resume function that the code uses, by the address of its code.
+    fn add_resume(&mut self, code: usize) {
+        if !self.resumes.contains(&code) {
+            self.resumes.push(code);
+        }
+    }
+
+    /// Writes the exception handlers at the end of the code, and makes the code object.
+    fn finish(mut self, graphs: Vec<StatementIR>) -> Flow<NewCode> {
+        self.handle_graph_error()?;
+        self.handle_driven()?;
+        let resumes = std::mem::take(&mut self.resumes);
+        Ok(NewCode { code: self.assemble()?.unbind(), graphs, resumes })
     }
 
     fn assemble(self) -> Flow<Bound<'py, PyAny>> {

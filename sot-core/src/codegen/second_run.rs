@@ -9,7 +9,7 @@ use pyo3::types::PyCode;
 use super::CodeGen;
 use crate::bytecode::{Label, Op};
 use crate::error::Flow;
-use crate::resume::SecondRun;
+use crate::resume::{self, SecondRun};
 
 /// Ranges of the new code whose exceptions get a handler at its end.
 pub(super) struct ExceptionRanges {
@@ -81,10 +81,24 @@ impl CodeGen<'_, '_> {
             }
         }
         // The arguments have to die when the program drops them.
-        self.forget((0..arguments).filter(|slot| cells[*slot].is_none()).collect())?;
+        self.emitter.forget((0..arguments).filter(|slot| cells[*slot].is_none()))?;
         self.end_call((1 + free + arguments) as u32)?;
         let end = self.emitter.end_try()?;
         self.ranges.add_driven(start, end);
         self.op(Op::RETURN_VALUE, 0)
+    }
+
+    /// Writes the handler of hand-overs and second runs.
+    pub(super) fn handle_driven(&mut self) -> Flow<()> {
+        let calls = self.ranges.take_driven();
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let handler = self.emitter.here();
+        for (start, end) in calls {
+            self.emitter.handle_driven(start, end, handler);
+        }
+        let trim = resume::trim_traceback(self.trace.py, 1)?;
+        self.emitter.raise_trimmed(trim)
     }
 }

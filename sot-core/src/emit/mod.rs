@@ -289,6 +289,24 @@ impl Emitter {
         self.varnames.len() as u32 - 1
     }
 
+    /// Sets these locals to `None`, so that the frame drops their values.
+    pub fn forget(&mut self, slots: impl IntoIterator<Item = usize>) -> Flow<()> {
+        for slot in slots {
+            self.op(Op::LOAD_CONST, self.none)?;
+            self.op(Op::STORE_FAST, slot as u32)?;
+        }
+        Ok(())
+    }
+
+    /// Unbinds these locals, whether they are bound or not.
+    pub fn unset(&mut self, slots: impl IntoIterator<Item = usize>) -> Flow<()> {
+        for slot in slots {
+            self.forget([slot])?;
+            self.op(Op::DELETE_FAST, slot as u32)?;
+        }
+        Ok(())
+    }
+
     /// Number of locals so far.
     pub fn locals(&self) -> usize {
         self.varnames.len()

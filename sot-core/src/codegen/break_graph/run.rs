@@ -2,10 +2,8 @@
 
 use pyo3::prelude::*;
 
-use super::super::hand_over::Break;
 use super::super::native::{self, NativeFrames};
-use super::super::CodeGen;
-use super::cannot;
+use super::{cannot, BreakCodeGen};
 use crate::bytecode::{stack_effect, Instruction, Op};
 use crate::cpython;
 use crate::error::Flow;
@@ -14,39 +12,34 @@ use crate::machine::opcode::{self, Native};
 use crate::machine::variable::VarId;
 use crate::resume::{self, layout, Item, Value};
 
-impl CodeGen<'_, '_> {
+impl BreakCodeGen<'_, '_> {
     /// Number of stack items that the instruction may touch.
-    pub(in crate::codegen) fn consumed(&self, instruction: &Instruction, frame: &Checkpoint) -> usize {
-        layout::consumed(self.trace, instruction, frame)
+    pub(super) fn consumed(&self, instruction: &Instruction, frame: &Checkpoint) -> usize {
+        layout::consumed(self.cg.trace, instruction, frame)
     }
 
     pub(super) fn effect(&self, instruction: &Instruction, jump: bool) -> Flow<i32> {
-        stack_effect(self.trace.py, instruction.opcode, instruction.arg, jump)
+        stack_effect(self.cg.trace.py, instruction.opcode, instruction.arg, jump)
             .map_err(|error| cannot(error.to_string()))
     }
 
     /// Runs the instruction, for an inlined function in frames of its own, and moves the items it leaves into locals.
-    pub(super) fn run_natively(
-        &mut self,
-        of: &Break<'_, '_>,
-        instruction: &Instruction,
-        operands: &[VarId],
-    ) -> Flow<Vec<Item>> {
+    pub(super) fn run_natively(&mut self, instruction: &Instruction, operands: &[VarId]) -> Flow<Vec<Item>> {
         let left = match opcode::describe(instruction.opcode).leaves {
             Some(left) => left(instruction.arg) as usize,
             None => (operands.len() as i32 + self.effect(instruction, false)?) as usize,
         };
-        if of.is_nested() {
-            return self.run_in_frames(of.at, instruction, operands, left);
+        if self.is_nested() {
+            return self.run_in_frames(self.at, instruction, operands, left);
         }
-        let frame = of.at.innermost();
+        let frame = self.at.innermost();
         self.load_operands(operands)?;
         self.name_keywords(frame, instruction)?;
-        let pair = match &of.details.empty_own_cell {
+        let pair = match &self.details.empty_own_cell {
             Some(variable) => self.raise_unbound(variable.clone(), left)?,
-            None => self.emitter.native(self.trace.py, &self.root, instruction)?,
+            None => self.cg.emitter.native(self.cg.trace.py, &self.cg.root, instruction)?,
         };
-        self.emitter.end_guarded()?;
+        self.cg.emitter.end_guarded()?;
         match pair {
             Some(null_first) => self.store_pair(null_first),
             None => self.store_left(left),
@@ -62,16 +55,16 @@ impl CodeGen<'_, '_> {
         operands: &[VarId],
         left: usize,
     ) -> Flow<Vec<Item>> {
-        let frames = NativeFrames::new(self.trace, at);
+        let frames = NativeFrames::new(self.cg.trace, at);
         let pair = frames.leaves_pair(instruction);
         let codes = frames.run(operands, if pair.is_some() { 1 } else { left })?;
         self.call_frames(at, codes, operands, Self::load_operands)?;
         match (pair, left) {
             (Some(_), _) | (None, 1) => {}
-            (None, 0) => self.op(Op::POP_TOP, 0)?,
-            (None, left) => self.op(Op::UNPACK_SEQUENCE, left as u32)?,
+            (None, 0) => self.cg.op(Op::POP_TOP, 0)?,
+            (None, left) => self.cg.op(Op::UNPACK_SEQUENCE, left as u32)?,
         }
-        self.emitter.end_guarded()?;
+        self.cg.emitter.end_guarded()?;
         match pair {
             Some(null_first) => self.store_pair(null_first),
             // A sequence is unpacked so that its first item is on top.
@@ -82,10 +75,10 @@ impl CodeGen<'_, '_> {
 
     /// Raises the error of an unbound local variable in place of an instruction that leaves this many items.
     fn raise_unbound(&mut self, variable: String, left: usize) -> Flow<Option<bool>> {
-        let raise = resume::unbound(self.trace.py, variable)?;
-        self.call_bare(raise)?;
+        let raise = resume::unbound(self.cg.trace.py, variable)?;
+        self.cg.call_bare(raise)?;
         if left == 0 {
-            self.op(Op::POP_TOP, 0)?;
+            self.cg.op(Op::POP_TOP, 0)?;
         }
         Ok(None)
     }
@@ -100,35 +93,35 @@ impl CodeGen<'_, '_> {
         operands: &[VarId],
         load: impl FnOnce(&mut Self, &[VarId]) -> Flow<()>,
     ) -> Flow<()> {
-        let null = self.trace.null();
-        let function = cpython::import(self.trace.py, "types")?.getattr("FunctionType")?.unbind();
+        let null = self.cg.trace.null();
+        let function = cpython::import(self.cg.trace.py, "types")?.getattr("FunctionType")?.unbind();
         let mut functions = Vec::new();
-        let shown = native::shown(self.trace, at);
+        let shown = native::shown(self.cg.trace, at);
         for ((code, frame), variables) in codes.into_iter().zip(&at.frames[1..]).zip(&shown) {
-            let function = function.clone_ref(self.trace.py);
-            self.begin_call(|cg| cg.load_const(function))?;
-            self.load_const(code)?;
-            self.load_globals(frame.globals)?;
+            let function = function.clone_ref(self.cg.trace.py);
+            self.cg.begin_call(|cg| cg.load_const(function))?;
+            self.cg.load_const(code)?;
+            self.cg.load_globals(frame.globals)?;
             let cells = if variables.cells.is_empty() { &[][..] } else { &frame.cells[..] };
             if cells.is_empty() {
-                self.end_call(2)?;
+                self.cg.end_call(2)?;
             } else {
-                (0..2).try_for_each(|_| self.load_const(self.trace.py.None()))?;
-                cells.iter().try_for_each(|cell| self.load_cell(*cell))?;
-                self.op(Op::BUILD_TUPLE, cells.len() as u32)?;
-                self.end_call(5)?;
+                (0..2).try_for_each(|_| self.cg.load_const(self.cg.trace.py.None()))?;
+                cells.iter().try_for_each(|cell| self.cg.load_cell(*cell))?;
+                self.cg.op(Op::BUILD_TUPLE, cells.len() as u32)?;
+                self.cg.end_call(5)?;
             }
-            functions.push(self.emitter.store_new()?);
+            functions.push(self.cg.emitter.store_new()?);
         }
         let mut operands: Vec<VarId> = operands.iter().copied().filter(|operand| *operand != null).collect();
         operands.extend(shown.iter().rev().flat_map(|variables| variables.values.iter().copied()));
         let (&first, rest) = functions.split_first().ok_or_else(|| cannot("a call of no frame"))?;
-        self.begin_call(|cg| cg.op(Op::LOAD_FAST, first))?;
+        self.cg.begin_call(|cg| cg.op(Op::LOAD_FAST, first))?;
         for &function in rest {
-            self.op(Op::LOAD_FAST, function)?;
+            self.cg.op(Op::LOAD_FAST, function)?;
         }
         load(self, &operands)?;
-        self.end_call((rest.len() + operands.len()) as u32)
+        self.cg.end_call((rest.len() + operands.len()) as u32)
     }
 
     /// Returns the backend's function that answers a branch on a tensor faster than the branch itself. The branch is
@@ -136,15 +129,15 @@ impl CodeGen<'_, '_> {
     pub(super) fn truth(&self, branch: &Instruction) -> Flow<Option<Py<PyAny>>> {
         // Other branches leave their operand on the stack.
         let asks = opcode::describe(branch.opcode).tests_truth();
-        Ok(if asks { self.trace.runtime.backend.eager_tensors().truth(self.trace.py)? } else { None })
+        Ok(if asks { self.cg.trace.runtime.backend.eager_tensors().truth(self.cg.trace.py)? } else { None })
     }
 
     pub(super) fn load_asked(&mut self, operands: &[VarId], truth: Option<Py<PyAny>>) -> Flow<()> {
         match (truth, operands) {
             (Some(truth), [operand, held @ ..]) => {
-                self.begin_call(|cg| cg.load_const(truth))?;
-                self.load(*operand)?;
-                self.end_call(1)?;
+                self.cg.begin_call(|cg| cg.load_const(truth))?;
+                self.cg.load(*operand)?;
+                self.cg.end_call(1)?;
                 self.load_operands(held)
             }
             _ => self.load_operands(operands),
@@ -153,10 +146,10 @@ impl CodeGen<'_, '_> {
 
     pub(super) fn load_operands(&mut self, operands: &[VarId]) -> Flow<()> {
         for &operand in operands {
-            if operand == self.trace.null() {
-                self.emitter.push_null()?;
+            if operand == self.cg.trace.null() {
+                self.cg.emitter.push_null()?;
             } else {
-                self.load(operand)?;
+                self.cg.load(operand)?;
             }
         }
         Ok(())
@@ -165,7 +158,7 @@ impl CodeGen<'_, '_> {
     fn name_keywords(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<()> {
         match &frame.keyword_names {
             Some(names) if opcode::describe(instruction.opcode).native == Native::Call => {
-                self.emitter.keyword_names(self.trace.py, names)
+                self.cg.emitter.keyword_names(self.cg.trace.py, names)
             }
             _ => Ok(()),
         }
@@ -173,7 +166,7 @@ impl CodeGen<'_, '_> {
 
     /// Pops an item that the breaking instruction left into a new local.
     pub(super) fn left(&mut self) -> Flow<Item> {
-        Ok(Item::Value(Value::Left(self.emitter.store_new()?)))
+        Ok(Item::Value(Value::Left(self.cg.emitter.store_new()?)))
     }
 
     /// Pops a callable, and adds its NULL.
@@ -194,9 +187,9 @@ impl CodeGen<'_, '_> {
 
     /// Updates the handled exception: `except*` replaces it by the part that it catches.
     pub(super) fn follow_handled(&mut self, stack: &mut [Item]) -> Flow<()> {
-        let handled = resume::handled(self.trace.py)?;
-        self.call_bare(handled)?;
-        let exception = Value::Left(self.emitter.store_new()?);
+        let handled = resume::handled(self.cg.trace.py)?;
+        self.cg.call_bare(handled)?;
+        let exception = Value::Left(self.cg.emitter.store_new()?);
         if let Some(item) = stack.iter_mut().rev().find(|item| matches!(item, Item::Handling(_))) {
             *item = Item::Handling(exception);
         }

@@ -6,41 +6,40 @@ use std::ops::Range;
 use pyo3::exceptions::PyBaseException;
 use pyo3::types::PyType;
 
-use super::super::hand_over::Break;
-use super::super::CodeGen;
+use super::BreakCodeGen;
 use crate::bytecode::Op;
 use crate::cpython;
 use crate::error::Flow;
 use crate::machine::variable::VarId;
 use crate::tracker::Tracker;
 
-impl CodeGen<'_, '_> {
+impl BreakCodeGen<'_, '_> {
     /// Stores the value of each variable into its own slot, and unbinds the slots of unbound variables. Variables in
     /// cells are in place already. If the slot of an argument changes, the argument is moved to another slot first,
     /// and values found through it are loaded from there.
-    pub(super) fn show_variables(&mut self, of: &Break<'_, '_>) -> Flow<()> {
-        let arguments = self.root.code.total_args();
-        let mut changing = self.variables(of);
+    pub(super) fn show_variables(&mut self) -> Flow<()> {
+        let arguments = self.cg.root.code.total_args();
+        let mut changing = self.variables();
         changing.retain(|(slot, value)| match value {
             Some(value) => !self.is_there(*value, *slot),
             None => *slot < arguments,
         });
         for (slot, _) in &changing {
             let slot = *slot as u32;
-            if (slot as usize) < arguments && !self.slots.has_moved(slot) {
-                let temp = self.emitter.new_local(&format!("___a{slot}"));
-                self.op(Op::LOAD_FAST, slot)?;
-                self.op(Op::STORE_FAST, temp)?;
-                self.slots.move_argument(slot, temp);
+            if (slot as usize) < arguments && !self.cg.slots.has_moved(slot) {
+                let temp = self.cg.emitter.new_local(&format!("___a{slot}"));
+                self.cg.op(Op::LOAD_FAST, slot)?;
+                self.cg.op(Op::STORE_FAST, temp)?;
+                self.cg.slots.move_argument(slot, temp);
             }
         }
         for (slot, value) in changing {
             match value {
                 Some(value) => {
-                    self.load(value)?;
-                    self.op(Op::STORE_FAST, slot as u32)?;
+                    self.cg.load(value)?;
+                    self.cg.op(Op::STORE_FAST, slot as u32)?;
                 }
-                None => self.unset(vec![slot])?,
+                None => self.cg.emitter.unset(vec![slot])?,
             }
         }
         Ok(())
@@ -49,17 +48,19 @@ impl CodeGen<'_, '_> {
     /// Clears slots before the frame continues in a resume function with an exception whose traceback keeps the new
     /// code's frame. The frame keeps the function's variables, except for values with an observable destruction
     /// inside, and except for exceptions, whose traceback may lead back to this frame.
-    pub(in crate::codegen) fn keep_shown(&mut self, of: &Break<'_, '_>) -> Flow<()> {
-        let keeps = |value: &VarId| !self.trace.holds_observable(*value) && !self.is_exception(*value);
-        let variables = self.variables(of).into_iter();
-        let gone = variables.filter(|(_, value)| !value.as_ref().is_some_and(keeps)).map(|(slot, _)| slot).collect();
-        self.unset(gone)?;
-        self.unset(self.other_slots(of).collect())
+    pub(super) fn keep_shown(&mut self) -> Flow<()> {
+        let keeps = |value: &VarId| !self.cg.trace.holds_observable(*value) && !self.is_exception(*value);
+        let variables = self.variables().into_iter();
+        let gone: Vec<usize> =
+            variables.filter(|(_, value)| !value.as_ref().is_some_and(keeps)).map(|(slot, _)| slot).collect();
+        self.cg.emitter.unset(gone)?;
+        let others = self.other_slots();
+        self.cg.emitter.unset(others)
     }
 
     fn is_exception(&self, value: VarId) -> bool {
-        let ty = self.trace.vars.get(value).python_type(self.trace);
-        ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &self.trace.py.get_type::<PyBaseException>()))
+        let ty = self.cg.trace.vars.get(value).python_type(self.cg.trace);
+        ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &self.cg.trace.py.get_type::<PyBaseException>()))
     }
 
     /// Keeps values that the program has just dropped, if their destruction is observable, until earlier writes have
@@ -67,36 +68,37 @@ impl CodeGen<'_, '_> {
     pub(super) fn keep_dropped(&mut self, dropped: &[VarId]) -> Flow<Vec<usize>> {
         let mut slots = Vec::new();
         for &value in dropped {
-            let tracker = self.trace.vars.tracker(value);
-            let is_argument = matches!(self.trace.trackers.get(tracker), Tracker::Local { .. });
-            if is_argument || !self.trace.trackers.is_sourced(tracker) || self.slots.hold(value) {
+            let tracker = self.cg.trace.vars.tracker(value);
+            let is_argument = matches!(self.cg.trace.trackers.get(tracker), Tracker::Local { .. });
+            if is_argument || !self.cg.trace.trackers.is_sourced(tracker) || self.cg.slots.hold(value) {
                 continue;
             }
-            self.load(value)?;
-            slots.push(self.emitter.store_new()? as usize);
+            self.cg.load(value)?;
+            slots.push(self.cg.emitter.store_new()? as usize);
         }
         Ok(slots)
     }
 
     /// Slots that are no variables of the function: values of the new code, and values given to a resume function.
-    pub(super) fn other_slots(&self, of: &Break<'_, '_>) -> Range<usize> {
-        of.sources[0].unit.code.varnames.len()..self.emitter.locals()
+    pub(super) fn other_slots(&self) -> Range<usize> {
+        self.sources[0].unit.code.varnames.len()..self.cg.emitter.locals()
     }
 
     /// Slots of the variables that are in no cell, with their values.
-    fn variables(&self, of: &Break<'_, '_>) -> Vec<(usize, Option<VarId>)> {
-        let (code, frame) = (&self.root.code, of.at.root());
+    fn variables(&self) -> Vec<(usize, Option<VarId>)> {
+        let (code, frame) = (&self.cg.root.code, self.at.root());
         let slots =
-            (0..of.sources[0].unit.code.varnames.len()).filter(|slot| !code.cellvars.contains(&code.varnames[*slot]));
-        let value = |slot: usize| frame.locals.get(slot).copied().flatten().filter(|value| *value != self.trace.null());
+            (0..self.sources[0].unit.code.varnames.len()).filter(|slot| !code.cellvars.contains(&code.varnames[*slot]));
+        let value =
+            |slot: usize| frame.locals.get(slot).copied().flatten().filter(|value| *value != self.cg.trace.null());
         slots.map(|slot| (slot, value(slot))).collect()
     }
 
     /// True if the value is the argument in this slot.
     fn is_there(&self, value: VarId, slot: usize) -> bool {
-        match self.trace.trackers.get(self.trace.vars.tracker(value)) {
+        match self.cg.trace.trackers.get(self.cg.trace.vars.tracker(value)) {
             Tracker::Local { slot: own, .. } => {
-                *own as usize == slot && !self.slots.hold(value) && !self.slots.has_moved(*own)
+                *own as usize == slot && !self.cg.slots.hold(value) && !self.cg.slots.has_moved(*own)
             }
             _ => false,
         }
