@@ -514,6 +514,15 @@ def remembers_in_dict(x, d):
     return x + d["known"] + d.setdefault("other", 1)
 
 
+def takes_from_dict(x, d):
+    d["made"] = x
+    if "kept" in d:
+        del d["made"]
+        return x + d.pop("kept") + d.pop("none", 1.0)
+    d["kept"] = x * d.pop("made")
+    return x * 3
+
+
 def counts_in_default(x, d):
     d["n"] += 1.0
     return x * 2
@@ -538,7 +547,7 @@ def test_a_set_that_is_asked_for_single_elements(same, program, kind):
     assert translations() <= count + 2
 
 
-@pytest.mark.parametrize("program", [counts_in_dict, remembers_in_dict, counts_in_default])
+@pytest.mark.parametrize("program", [counts_in_dict, remembers_in_dict, takes_from_dict, counts_in_default])
 @pytest.mark.parametrize("kind", [dict, collections.OrderedDict, collections.defaultdict])
 def test_a_dict_that_is_asked_for_single_keys(same, program, kind):
     if (program is counts_in_default) != (kind is collections.defaultdict):
@@ -557,6 +566,35 @@ def test_a_dict_that_is_asked_for_single_keys(same, program, kind):
     assert translations() <= 4
     assert sot.stats().hits >= 12
     assert not sot.stats().breaks
+
+
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
+def test_keys_that_are_removed_and_put_back_are_behind_all_others(same, kind):
+    def f(x, d):
+        d["a"] = d.pop("a") + 1
+        held = d.pop("b")
+        del d["c"]
+        d["b"], d["c"] = held, 2
+        return x + held
+
+    fast, x = sot.symbolic_translate(f), paddle.ones([2])
+    for keys in ["abc", "abcd", "dabc", "acbe", "cabe", "abc", "abcd"] * 2:
+        ours, expected = kind(dict.fromkeys(keys, 1)), kind(dict.fromkeys(keys, 1))
+        same(fast(x, ours), f(x, expected))
+        assert list(ours.items()) == list(expected.items())
+
+
+@pytest.mark.parametrize("key", [(1, 2), 1.5, True, None, "text", 7])
+def test_other_keys_stay_where_one_is_removed(same, key):
+    def f(x, d):
+        return x + d.pop(key) + d.pop("absent", 0)
+
+    fast, x = sot.symbolic_translate(f), paddle.ones([2])
+    for others in ["ab", "abc", "", "xyz", "ab", "q"] * 2:
+        ours, expected = ({**dict.fromkeys(others, 1), key: 2, "last": 3} for _ in range(2))
+        same(fast(x, ours), f(x, expected))
+        assert list(ours.items()) == list(expected.items())
+    assert sot.stats().graphs
 
 
 def test_a_dict_that_is_looked_into_after_a_write(same):

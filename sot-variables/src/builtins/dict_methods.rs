@@ -117,14 +117,9 @@ fn view(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, view: View) -> Flow<VarId>
 }
 
 fn pop(cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, default: Option<VarId>) -> Flow<VarId> {
-    let (dict, key) = (expect(cx, this)?, HashKey::of(cx, key)?);
-    let Some(at) = dict.position(cx, &key)? else {
-        return default.ok_or_else(|| dict::key_error(cx, &key));
-    };
-    let mut entries = dict.entries.clone();
-    let entry = entries.remove(at);
-    write(cx, this, entries)?;
-    Ok(entry.value)
+    dict::see(cx, this)?;
+    let key = HashKey::of(cx, key)?;
+    dict::remove(cx, this, &key)?.or(default).ok_or_else(|| dict::key_error(cx, &key))
 }
 
 fn pop_item(cx: &mut OpcodeExecutor<'_>, this: VarId, last: bool, error: &str) -> Flow<VarId> {

@@ -98,6 +98,15 @@ pub(crate) fn value_of(cx: &mut OpcodeExecutor<'_>, dict: VarId, key: &HashKey) 
     }
 }
 
+/// Removes a key of a variable that must be a dict, and returns its value; `None` if the dict lacks the key. Breaks the
+/// graph for other variables.
+pub(crate) fn remove(cx: &mut OpcodeExecutor<'_>, dict: VarId, key: &HashKey) -> Flow<Option<VarId>> {
+    match by_keys(cx, dict)? {
+        Some(payload) => payload.remove(cx, dict, key),
+        None => expect(cx, dict)?.remove(cx, dict, key),
+    }
+}
+
 /// Returns the contents of a variable that must be a dict; breaks the graph for other variables.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Rc<DictVariable>> {
     if let Some(contents) = of(cx, dict)? {
@@ -278,15 +287,38 @@ impl DictVariable {
         self.get(cx, key)
     }
 
-    /// Sets the value of a key, and guards nothing else.
+    /// Sets the value of a key, and guards nothing else, unless the trace has removed the key before: its new place is
+    /// then behind all others.
     pub(crate) fn set(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: Rc<HashKey>, value: VarId) -> Flow<()> {
         self.ask(cx, this, &key)?;
         let at = self.position(cx, &key)?;
+        if at.is_none() && self.outside.as_ref().is_some_and(|outside| outside.has(cx.py, &key)) {
+            self.look(cx, this)?;
+        }
         let mut entries = self.entries.clone();
         match at {
             Some(at) => entries[at].value = value,
             None => entries.push(Entry { key, value }),
         }
+        self.put(cx, this, entries)
+    }
+
+    /// Removes a key and returns its value; `None` if the dict lacks the key. Guards nothing else, unless new code
+    /// cannot remove the key alone.
+    fn remove(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: &HashKey) -> Flow<Option<VarId>> {
+        self.ask(cx, this, key)?;
+        let Some(at) = self.position(cx, key)? else { return Ok(None) };
+        if !restore::is_removed_alone(self.entries[at].key.bind(cx.py)) {
+            self.look(cx, this)?;
+        }
+        let mut entries = self.entries.clone();
+        let removed = entries.remove(at);
+        self.put(cx, this, entries)?;
+        Ok(Some(removed.value))
+    }
+
+    /// Replaces the entries, of which only single ones have been asked for.
+    fn put(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, entries: Vec<Entry>) -> Flow<()> {
         if self.outside.is_none() {
             // It may stand for the `__dict__` of an object.
             return write(cx, this, entries);
@@ -453,11 +485,7 @@ impl Variable for DictVariable {
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
         let key = HashKey::of(cx, key)?;
-        self.look(cx, this)?;
-        let Some(at) = self.position(cx, &key)? else { return Err(key_error(cx, &key)) };
-        let mut entries = self.entries.clone();
-        entries.remove(at);
-        write(cx, this, entries)
+        self.remove(cx, this, &key)?.map(drop).ok_or_else(|| key_error(cx, &key))
     }
 
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {

@@ -9,6 +9,7 @@ use rustc_hash::FxHashSet;
 use sot_core::bytecode::Op;
 use sot_core::error::Flow;
 use sot_core::executor::Trace;
+use sot_core::guard::has_key;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
@@ -30,6 +31,17 @@ impl DictFromOutside {
     pub(super) fn new(object: Py<PyAny>, entries: &[Entry]) -> Option<Rc<Self>> {
         Some(Rc::new(DictFromOutside { object, keys: entries.iter().map(|entry| Rc::clone(&entry.key)).collect() }))
     }
+
+    /// True if the real dict is known to have the key.
+    pub(super) fn has(&self, py: Python<'_>, key: &HashKey) -> bool {
+        key.real_hash().is_some() && has_key(self.object.bind(py), key.bind(py)).unwrap_or(false)
+    }
+}
+
+/// True if new code removes such a key by itself. Other keys would be compared by code of the program, and a dict that
+/// loses one of them is refilled.
+pub(super) fn is_removed_alone(key: &Bound<'_, PyAny>) -> bool {
+    key.is_exact_instance_of::<PyString>() || key.is_exact_instance_of::<PyInt>()
 }
 
 impl DictVariable {
@@ -99,7 +111,7 @@ impl DictVariable {
                 kept += 1;
             } else if !had.contains(&key.as_ptr()) {
                 // Inserted while the trace was made, but not by the trace: the entry stays.
-            } else if key.is_exact_instance_of::<PyString>() || key.is_exact_instance_of::<PyInt>() {
+            } else if is_removed_alone(&key) {
                 gone.push(key.unbind());
             } else {
                 return None;
