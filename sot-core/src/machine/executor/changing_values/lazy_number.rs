@@ -85,7 +85,7 @@ impl ChangingScalar {
 
 impl Variable for ChangingScalar {
     fn kind(&self) -> &'static str {
-        "changing_value"
+        "changing value"
     }
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {

@@ -15,18 +15,26 @@ use sot_core::bytecode::Op;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
-use sot_core::side_effects::Effect;
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
-use crate::containers::hash_key::{self, HashKey, IteratesOver, UniqueKeys};
-use crate::containers::key_index::{KeyIndex, LazyIndex};
+use crate::containers::hash_key::{self, HashKey, IteratesOver};
+use crate::containers::key_index::LazyIndex;
 use crate::containers::replica::{self, Elements, Replica};
 use crate::containers::sequence;
 use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
+
+mod changes;
+mod operators;
+
+pub use changes::add;
+use changes::SetChange;
+pub(crate) use changes::{discard, write};
+use operators::unique;
+pub(crate) use operators::{combine, elements, is_set_operator, only, operate};
 
 sot_core::variable_kind! {
     "set",
@@ -67,84 +75,6 @@ struct SetFromOutside {
     keys: Vec<Rc<HashKey>>,
 }
 
-/// A method and its argument.
-type SetChange = (&'static str, Rc<HashKey>);
-
-/// Maximum number of changes that new code repeats one by one.
-const MAX_CHANGES: usize = 64;
-
-/// Simulates `set.add(item)`.
-pub fn add(cx: &mut OpcodeExecutor<'_>, set: VarId, item: VarId) -> Flow<()> {
-    let key = HashKey::of(cx, item)?;
-    add_key(cx, set, key)
-}
-
-fn add_key(cx: &mut OpcodeExecutor<'_>, set: VarId, key: Rc<HashKey>) -> Flow<()> {
-    let old = asked(cx, set, &key)?;
-    if old.position(cx, &key)?.is_some() {
-        return Ok(());
-    }
-    let keys = [&old.keys[..], std::slice::from_ref(&key)].concat();
-    change(cx, set, keys, ("add", key))
-}
-
-/// Simulates `set.discard(key)`. Returns true if the key was present.
-pub(crate) fn discard(cx: &mut OpcodeExecutor<'_>, set: VarId, key: &HashKey) -> Flow<bool> {
-    let old = asked(cx, set, key)?;
-    let Some(at) = old.position(cx, key)? else { return Ok(false) };
-    let mut keys = old.keys.clone();
-    let gone = keys.remove(at);
-    change(cx, set, keys, ("discard", gone))?;
-    Ok(true)
-}
-
-/// Replaces the elements by `keys`, the result of a method call with a single element.
-fn change(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, change: SetChange) -> Flow<()> {
-    let old = asked(cx, set, &change.1)?;
-    let changes = old.changes.as_ref().filter(|changes| changes.len() < MAX_CHANGES);
-    let replica = if changes.is_some() { old.replica(cx.py) } else { replica::of(cx, set)? };
-    let (method, key) = &change;
-    let order = match replica.filter(|_| key.stands_for_hash(cx.py)) {
-        Some(replica) => SetOrder::OfRealSet(replica.after(method, key.bind(cx.py))?),
-        None => SetOrder::Unknown,
-    };
-    let changes = changes.map(|changes| with_change(changes, change));
-    put(cx, set, &old, (keys, order), changes);
-    Ok(())
-}
-
-/// Appends a change. An object made in the trace that was added and removed again is dropped from the changes, as its
-/// hash, which differs from call to call, must not influence the order.
-fn with_change(changes: &[SetChange], change: SetChange) -> Vec<SetChange> {
-    let is_undone = |(_, key): &SetChange| key.is_stand_in() && Rc::ptr_eq(key, &change.1);
-    let mut left: Vec<SetChange> = changes.iter().filter(|earlier| !is_undone(earlier)).cloned().collect();
-    if left.len() == changes.len() {
-        left.push(change);
-    }
-    left
-}
-
-/// Replaces the elements of a set.
-pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Elements) -> Flow<()> {
-    let old = expect(cx, set)?;
-    put(cx, set, &old, elements, None);
-    Ok(())
-}
-
-fn put(
-    cx: &mut OpcodeExecutor<'_>,
-    set: VarId,
-    old: &SetVariable,
-    (keys, order): Elements,
-    changes: Option<Vec<SetChange>>,
-) {
-    let outside = old.outside.clone();
-    cx.limits.charge(keys.len());
-    let index = old.index.after_write(&cx.trace, old.keys.iter(), keys.iter());
-    cx.trace.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, outside, changes, index }));
-    cx.trace.effects.record(Effect::Contents { container: set });
-}
-
 /// Returns the payload of a variable that must be a set; breaks the graph for other variables.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Rc<SetVariable>> {
     if let Some(payload) = cx.see_as::<SetVariable>(set)? {
@@ -155,18 +85,6 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Rc<SetVari
     }
 }
 
-/// Returns the payload of a variable that must be a set, of which only this element is asked for.
-fn asked(cx: &mut OpcodeExecutor<'_>, set: VarId, key: &HashKey) -> Flow<Rc<SetVariable>> {
-    cx.see(set)?;
-    match cx.trace.vars.as_kind::<SetVariable>(set) {
-        Some(payload) => {
-            payload.ask(cx, set, key)?;
-            Ok(payload)
-        }
-        None => expect(cx, set),
-    }
-}
-
 /// Returns the operand as C code sees it: the storage, for an instance of a set subclass, even if it overrides
 /// iteration.
 pub(crate) fn seen(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<VarId> {
@@ -174,72 +92,7 @@ pub(crate) fn seen(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<VarId> {
     Ok(if cx.see_as::<SetVariable>(storage)?.is_some() { storage } else { source })
 }
 
-/// Returns the distinct elements of a set or other iterable, in no particular order.
-pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<Rc<HashKey>>> {
-    if let Some(set) = cx.see_as::<SetVariable>(source)? {
-        return Ok(set.keys.clone());
-    }
-    if let Some(dict) = crate::containers::dict::of(cx, source)? {
-        return Ok(dict.entries.iter().map(|entry| Rc::clone(&entry.key)).collect());
-    }
-    let mut unique = UniqueKeys::default();
-    cx.each(source, |cx, item| unique.add(cx, item))?;
-    Ok(unique.into_keys())
-}
-
-fn unique(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<Vec<Rc<HashKey>>> {
-    let mut unique = UniqueKeys::default();
-    items.into_iter().try_for_each(|item| unique.add(cx, item))?;
-    Ok(unique.into_keys())
-}
-
-/// True for operators that sets implement.
-pub(crate) const fn is_set_operator(op: BinaryOp) -> bool {
-    matches!(op, BinaryOp::And | BinaryOp::Or | BinaryOp::Subtract | BinaryOp::Xor)
-}
-
-/// Returns the elements of `left op right`.
-pub(crate) fn combine(
-    cx: &mut OpcodeExecutor<'_>,
-    op: BinaryOp,
-    left: &[Rc<HashKey>],
-    right: &[Rc<HashKey>],
-) -> Flow<Vec<Rc<HashKey>>> {
-    Ok(match op {
-        // Of two equal elements, CPython keeps the one of the smaller set; of the right set if the sizes are equal.
-        BinaryOp::And if right.len() > left.len() => only(cx, left, right, true)?,
-        BinaryOp::And => only(cx, right, left, true)?,
-        BinaryOp::Subtract => only(cx, left, right, false)?,
-        BinaryOp::Xor => [only(cx, left, right, false)?, only(cx, right, left, false)?].concat(),
-        _ => [left.to_vec(), only(cx, right, left, false)?].concat(),
-    })
-}
-
-/// Returns those elements of `these` that are in `others`, or that are not.
-pub(crate) fn only(
-    cx: &mut OpcodeExecutor<'_>,
-    these: &[Rc<HashKey>],
-    others: &[Rc<HashKey>],
-    inside: bool,
-) -> Flow<Vec<Rc<HashKey>>> {
-    let index = KeyIndex::of(&cx.trace, others.iter());
-    let mut found = Vec::new();
-    for key in these {
-        if index.find(cx, key, |at| &others[at])?.is_some() == inside {
-            found.push(Rc::clone(key));
-        }
-    }
-    Ok(found)
-}
-
-/// Simulates `left op right` for two sets. The result has the type of the left one.
-pub(crate) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<VarId> {
-    let found = replica::combined(cx, op, left, &[right])?;
-    let frozen = expect(cx, left)?.frozen;
-    Ok(SetVariable::make(cx, found, frozen))
-}
-
-/// True if all elements of the set are guarded.
+/// True if all elements of the set are guarded. That includes their number, of which a subject has one guard at most.
 fn is_looked_into(cx: &OpcodeExecutor<'_>, of: TrackerId) -> bool {
     cx.trace.guards.has(of, Test::Length(0))
 }
