@@ -43,6 +43,7 @@ NUMBERS = {
     "-inf": float("-inf"),
     "-0.0": -0.0,
     "1j": 1j,
+    "0.1-0.7j": 0.1 - 0.7j,
     "True": True,
     "np.float64": numpy.float64(0.1),
     "np.float32": numpy.float32(0.1),

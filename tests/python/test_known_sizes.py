@@ -50,6 +50,13 @@ def of_other_makers(x):
     return y * y.shape[-1]
 
 
+def of_evenly_spaced_numbers(x):
+    times = paddle.linspace(0.0, 1.0, 5)
+    for time, step in zip(times[:-1], times[1:] - times[:-1]):
+        x = x + step * paddle.cos(time) * x
+    return x * times.shape[0] + len(paddle.logspace(0, 1, num=3))
+
+
 def of_resized_images(x):
     image = x.unsqueeze(1)
     y = F.interpolate(image[:, :, :1, :2], size=paddle.shape(image)[2:])
@@ -125,6 +132,7 @@ OF_SHAPES = [
     of_another_tensor,
     of_sums,
     of_other_makers,
+    of_evenly_spaced_numbers,
     of_resized_images,
     of_slices,
     of_branches,

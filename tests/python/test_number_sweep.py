@@ -248,9 +248,27 @@ def test_what_eager_mode_has_no_kernel_for_is_refused(name, dtype):
     assert sot.stats().translations
 
 
-def test_complex_numbers_have_the_precision_of_the_tensor():
+COMPLEX = {
+    "of an exponential": lambda x, k: paddle.exp(k * x + (k - x) / 3) - k,
+    "of sums": lambda x, k: (x + k) * (k + x) * 2 - (x - k) + (k - x) * 3,
+    "of quotients": lambda x, k: (x / (k + 1) + (k + 1) / (x + 5)) * 2,
+    "without dimensions": lambda x, k: (x.sum() * k + (x.sum() - k)) * 2 + (k - x.sum()),
+}
+
+
+@pytest.mark.parametrize("number", [1j, 0.1 - 0.7j, 0j, 1e-45 + 3e37j])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_numbers_have_the_precision_of_the_tensor(name, dtype, number):
+    x = paddle.to_tensor([0.3, -1.7, 0.0]).astype(dtype)
+    wide = paddle.complex64 if dtype in ("float32", "complex64") else paddle.complex128
+    assert agree(COMPLEX[name], x, number)[0] == wide
+
+
+@pytest.mark.parametrize("number", [complex("inf"), complex(0, float("nan")), complex(2, -0.0)])
+def test_complex_numbers_that_no_program_has_are_taken_in_eager_mode(number):
     x = paddle.to_tensor([0.3, -1.7])
-    assert agree(lambda x: x * 1j, x, breaks=1)[0] == paddle.complex64
+    assert agree(lambda x, k: x * k, x, number, breaks=1)[0] == paddle.complex64
 
 
 def test_an_operator_that_eager_mode_refuses_is_caught():

@@ -1,5 +1,6 @@
-//! Corrects results whose sizes static mode gets wrong where the sizes of the operands are not known: it computes with
-//! -1, which stands for an unknown size, as if it were a number.
+//! Corrects the sizes of results. Where the sizes of operands are not known, static mode computes with -1, which stands
+//! for an unknown size, as if it were a number. The sizes of `linspace` and `logspace` it takes for unknown even where
+//! their number of elements is a constant.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
@@ -15,6 +16,13 @@ pub(crate) fn correct(
     sources: &[Bound<'_, PyAny>],
     is_final: impl Fn(&Bound<'_, PyAny>) -> PyResult<bool>,
 ) -> PyResult<()> {
+    if let ("pd_op.linspace" | "pd_op.logspace", [_, _, number, ..]) = (name, sources) {
+        let result = operation.call_method1(intern!(operation.py(), "result"), (0,))?;
+        return match constant(number)? {
+            Some(number) if shape(&result)? == [UNKNOWN] && is_final(&result)? => set_shape(&result, vec![number]),
+            _ => Ok(()),
+        };
+    }
     if !matches!(name, "pd_op.matmul" | "pd_op.fft_r2c" | "pd_op.fft_c2r" | "pd_op.cumsum" | "pd_op.logcumsumexp") {
         return Ok(());
     }
@@ -38,11 +46,26 @@ pub(crate) fn correct(
         let text = format!("static mode takes the result of {name} with an unknown size for another tensor than it is");
         return Err(PyNotImplementedError::new_err(text));
     }
+    set_shape(&result, correct)
+}
+
+fn set_shape(result: &Bound<'_, PyAny>, shape: Vec<i64>) -> PyResult<()> {
     let py = result.py();
     let pir = sot_core::cpython::import(py, "paddle.pir")?;
     let own = result.call_method0(intern!(py, "type"))?;
-    let ty = pir.getattr(intern!(py, "create_shaped_type"))?.call1((own, correct))?;
+    let ty = pir.getattr(intern!(py, "create_shaped_type"))?.call1((own, shape))?;
     result.call_method1(intern!(py, "set_type"), (ty,)).map(drop)
+}
+
+/// Returns the integer of which a value is a constant tensor.
+fn constant(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    let py = value.py();
+    let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+    if operation.is_none() || operation.call_method0(intern!(py, "name"))?.extract::<&str>()? != "pd_op.full" {
+        return Ok(None);
+    }
+    let number: f64 = operation.call_method0(intern!(py, "attrs"))?.get_item("value")?.extract()?;
+    Ok((number.fract() == 0.0 && (0.0..=f64::from(i32::MAX)).contains(&number)).then_some(number as i64))
 }
 
 /// The shape of a matrix product: all sizes but those of the matrices are broadcast.

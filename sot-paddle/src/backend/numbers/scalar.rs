@@ -45,6 +45,9 @@ pub(crate) fn operator_with_number<'py>(
                 return Ok(Some(result));
             }
         }
+        if let Some(result) = operator_with_complex(&value, &number, &meta, (operator, reflected))? {
+            return Ok(Some(result));
+        }
         refuse_other(&meta, operator, &number)?;
         return Ok(None);
     }
@@ -95,11 +98,55 @@ fn operator_with_single<'py>(
     .map(Some)
 }
 
+/// Returns the result of a floating or complex tensor and a complex number, as eager mode computes it: a floating tensor
+/// is converted to the complex type of the same width, the number of a product or quotient is rounded to `complex64`,
+/// and a quotient has the number as a tensor of one dimension.
+fn operator_with_complex<'py>(
+    value: &Bound<'py, PyAny>,
+    number: &Bound<'py, PyAny>,
+    meta: &TensorMeta,
+    (operator, reflected): (&str, bool),
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (part_type, complex_type) = match &*meta.dtype {
+        "float32" | "complex64" => ("float32", "complex64"),
+        "float64" | "complex128" => ("float64", "complex128"),
+        _ => return Ok(None),
+    };
+    let Ok(number) = number.cast::<PyComplex>() else { return Ok(None) };
+    let parts = [number.real(), number.imag()];
+    if !has_complex_operator(meta, operator) || !parts.iter().all(|part| part.is_finite()) {
+        return Ok(None);
+    }
+    let (py, paddle) = (value.py(), cpython::import(value.py(), "paddle")?);
+    let shape: &[i64] = if operator == "truediv" { &[1] } else { &[] };
+    #[expect(clippy::cast_possible_truncation, reason = "eager mode rounds, too")]
+    let part = |part: f64| {
+        let exact = matches!(operator, "add" | "sub");
+        paddle.call_method1("full", (shape, if exact { part } else { f64::from(part as f32) }, part_type))
+    };
+    let number = paddle.call_method1("complex", (part(parts[0])?, part(parts[1])?))?;
+    let is_complex = *meta.dtype == *complex_type;
+    let value = if is_complex { value.clone() } else { value.call_method1(intern!(py, "cast"), (complex_type,))? };
+    let (left, right) = if reflected { (number, value) } else { (value, number) };
+    match operator {
+        "add" => left.add(right),
+        "sub" => left.sub(right),
+        "mul" => left.mul(right),
+        _ => left.div(right),
+    }
+    .map(Some)
+}
+
+/// True if the operator of a tensor and a complex number can be in a program. A quotient of a tensor without dimensions
+/// has one in eager mode.
+fn has_complex_operator(tensor: &TensorMeta, operator: &str) -> bool {
+    matches!(operator, "add" | "sub" | "mul") || operator == "truediv" && !tensor.shape.is_empty()
+}
+
 /// Refuses numbers that eager mode treats differently than static mode.
 fn refuse_other(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> PyResult<()> {
     let is_complex = number.is_instance_of::<PyComplex>();
-    let alike = tensor.dtype.starts_with("complex")
-        && (matches!(operator, "add" | "sub" | "mul") || operator == "truediv" && !tensor.shape.is_empty());
+    let alike = tensor.dtype.starts_with("complex") && has_complex_operator(tensor, operator);
     if (is_complex && !alike) || numpy::is_value_type(&number.get_type()) {
         let text =
             format!("{operator} of a {} tensor and a {} is done in eager mode only", tensor.dtype, number.get_type());
@@ -168,9 +215,16 @@ pub(crate) fn refuse_minus_zero(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound
     Ok(())
 }
 
+fn is_minus_zero(number: f64) -> bool {
+    number == 0.0 && number.is_sign_negative()
+}
+
 fn has_minus_zero(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Ok(number) = argument.cast::<PyFloat>() {
-        return Ok(number.value() == 0.0 && number.value().is_sign_negative());
+        return Ok(is_minus_zero(number.value()));
+    }
+    if let Ok(number) = argument.cast::<PyComplex>() {
+        return Ok(is_minus_zero(number.real()) || is_minus_zero(number.imag()));
     }
     parts(argument)?.iter().try_fold(false, |any, part| Ok(any || has_minus_zero(part)?))
 }
