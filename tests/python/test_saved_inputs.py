@@ -22,6 +22,14 @@ def linear(x, w):
     return paddle.nn.functional.relu(paddle.matmul(x, w)).sum() * 0.5
 
 
+def quotient(x, w):
+    return (w / 2 + w / -3.0).tanh().exp().sin().sum() + x.sum()
+
+
+def ratio(x, w):
+    return (w / x + w / 3).tanh().exp().sin().sum()
+
+
 def add(x, w):
     x.add_(paddle.ones_like(x))
 
@@ -68,7 +76,7 @@ def outcome(fn, change, is_parameter):
     return w.grad.tolist()
 
 
-@pytest.mark.parametrize("fn", [product, total, linear])
+@pytest.mark.parametrize("fn", [product, total, linear, quotient, ratio])
 @pytest.mark.parametrize("change", WRITES)
 @pytest.mark.parametrize("is_parameter", [False, True])
 def test_a_write_before_the_backward_pass(fn, change, is_parameter):

@@ -30,6 +30,7 @@ use sot_core::cpython;
 
 mod carries_other_gradients;
 mod copies;
+mod divided;
 mod flow;
 mod gradient_flags;
 mod histories;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::carries_other_gradients::id;
+use super::divided::only_divided_by_numbers;
 use super::pass::refuse;
 use super::reach::{ProgramInput, Results};
 use super::unreached::is_defined;
@@ -46,7 +47,9 @@ pub(crate) fn read_backward(layer: &Bound<'_, PyAny>) -> PyResult<Vec<SavedInput
         names.get_item(part)?.map_or_else(|| Ok(Vec::new()), |names| names.extract())
     };
     let unread = all("no_need_buffers")?;
-    let is_read = |name: &String| !is_absent(name) && !unread.contains(name);
+    let given: Vec<String> = all("bx")?.into_iter().chain(all("bp")?).filter(|name| !is_absent(name)).collect();
+    let divided = only_divided_by_numbers(&program, &given)?;
+    let is_read = |name: &String| !is_absent(name) && !unread.contains(name) && !divided.contains(name);
     let read = |part| Ok::<_, PyErr>(all(part)?.into_iter().enumerate().filter(|(_, name)| is_read(name)));
     let inputs = read("bx")?.map(|(at, name)| (ProgramInput::Input(at), name)).collect::<Vec<_>>();
     let parameters = read("bp")?.map(|(at, name)| (ProgramInput::Parameter(at), name));
