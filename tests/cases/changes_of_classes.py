@@ -656,3 +656,53 @@ def test_deletion_from_a_module(x):
         del functools.no_such_thing
     except AttributeError as error:
         return x + 1, "no_such_thing" in str(error)
+
+
+class Written:
+    def __init__(self):
+        self.a = 1
+
+
+def set_more(self, name, value):
+    object.__setattr__(self, name, (value, "set"))
+
+
+def delete_nothing(self, name):
+    pass
+
+
+@changed("Written.__setattr__ = set_more", "del Written.__setattr__", "Written.__setattr__ = set_more")
+def test_writes_around_a_hook_that_comes_later(x):
+    first, second, third = object.__new__(Written), object.__new__(Written), object.__new__(Written)
+    first.__dict__["y"] = 1
+    vars(second).update(y=2, z=3)
+    object.__setattr__(third, "y", 4)
+    return x, vars(first), vars(second), vars(third)
+
+
+@changed("Written.__delattr__ = delete_nothing", "del Written.__delattr__")
+def test_deletions_around_a_hook_that_comes_later(x):
+    made = [object.__new__(Written) for _ in range(4)]
+    for each in made:
+        each.__dict__.update(a=1, b=2)
+    made[0].__dict__.pop("a")
+    made[1].__dict__.clear()
+    del made[2].__dict__["a"]
+    object.__delattr__(made[3], "b")
+    return x, [vars(each) for each in made]
+
+
+class Hashed:
+    pass
+
+
+HASHED = (Hashed(), Hashed())
+
+
+@changed("Hashed.__hash__ = None", "del Hashed.__hash__", "Hashed.__hash__ = None", "Hashed.__hash__ = object.__hash__")
+def test_objects_that_can_no_longer_be_hashed(x):
+    try:
+        count = len({*HASHED}) + len({HASHED[0]: 1}) + len({Hashed()})
+    except TypeError as error:
+        return x, str(error)
+    return x * count

@@ -360,3 +360,47 @@ def test_lengths_of_sequences():
         x = paddle.randn([2, 5, 3])
         assert abs(fast(x) - net(x, sequence_length=lengths)[0]).max() < 1e-5
     assert (sot.stats().graphs, sot.stats().breaks) == (1, {})
+
+
+class ReadsItsOwnWay(nn.Layer):
+    """Has a `__getattribute__`, which `nn.Layer` has not."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = 2.0
+        self.inner = nn.Linear(2, 2)
+
+    def __getattribute__(self, name):
+        return 9.0 if name == "scale" else super().__getattribute__(name)
+
+    def forward(self, x):
+        return self.inner(x) * self.scale
+
+
+@pytest.mark.parametrize("wrap", [lambda net: net, lambda net: nn.Sequential(net)], ids=["alone", "in a container"])
+def test_a_layer_with_its_own_attribute_reads(wrap, same):
+    net = wrap(ReadsItsOwnWay())
+    fast, x = sot.symbolic_translate(lambda x: net(x) * 2), paddle.ones([3, 2])
+    for _ in range(3):
+        same(fast(x), net(x) * 2)
+    assert sot.stats().graphs
+
+
+def test_attribute_reads_of_a_layer_that_change_later(same):
+    class Net(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.scale = 2.0
+
+        def forward(self, x):
+            return x * self.scale
+
+    net, x = Net(), paddle.ones([2])
+    fast = sot.symbolic_translate(lambda x: net(x) + 1)
+    for reads in [None, lambda self, name: 5.0 if name == "scale" else object.__getattribute__(self, name), None]:
+        if reads:
+            Net.__getattribute__ = reads
+        elif "__getattribute__" in vars(Net):
+            del Net.__getattribute__
+        for _ in range(2):
+            same(fast(x), net(x) + 1)

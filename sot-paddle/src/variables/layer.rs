@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use sot_core::backend::OwnCode;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::cpython;
+use sot_core::cpython::{self, GetattrHook};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::graph::export_folder;
@@ -163,7 +163,9 @@ impl LayerVariable {
         if let Some(known) = self.has_layers_reads.get() {
             return Ok(known);
         }
-        let has_layers_reads = self.has_layers_own(cx, this, "__getattr__")?;
+        let class = self.object.bind(cx.py).get_type();
+        let has_layers_reads = matches!(cpython::getattr_hook(&class), GetattrHook::GetAttrHook)
+            && self.has_layers_own(cx, this, "__getattr__")?;
         if has_layers_reads {
             object_model::assume_own_reads(cx, this)?;
         }

@@ -104,7 +104,7 @@ impl InstanceDictVariable {
         for entry in &before {
             if now.find(cx, &entry.key, |at| &after[at].key)?.is_none() {
                 let name = self.attribute_name(cx, &entry.key)?;
-                cx.trace.effects.set_attribute(self.object, &name, None);
+                object_model::record_attribute(cx, self.object, &name, None)?;
             }
         }
         let earlier = KeyIndex::of(&cx.trace, before.iter().map(|entry| &entry.key));
@@ -112,7 +112,7 @@ impl InstanceDictVariable {
             let old = earlier.find(cx, &entry.key, |at| &before[at].key)?.map(|at| before[at].value);
             if old != Some(entry.value) {
                 let name = self.attribute_name(cx, &entry.key)?;
-                cx.trace.effects.set_attribute(self.object, &name, Some(entry.value));
+                object_model::record_attribute(cx, self.object, &name, Some(entry.value))?;
             }
         }
         Ok(())

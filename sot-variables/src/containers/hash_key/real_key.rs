@@ -6,8 +6,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PyInt, PyTuple, PyType};
 
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{refuse_deep_values, CallArgs, OpcodeExecutor, Trace};
+use sot_core::executor::{object_model, refuse_deep_values, CallArgs, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
 use sot_core::variable::{Form, VarId};
 
@@ -72,6 +73,7 @@ pub(super) fn key_object<'py>(
     }
     let object = cx.see(variable)?.object().map(|object| object.bind(py).clone());
     if let Some(object) = object.as_ref().filter(|object| hashed_in_c(object)) {
+        assume_own_comparison(cx, variable)?;
         return with_guarded_identity(cx, variable, object);
     }
     let hash = followed_hash(cx, variable)?;
@@ -132,7 +134,24 @@ pub(super) fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<
     let ty = payload.python_type(&cx.trace);
     let by_identity = matches!(payload.form(), Form::Instance | Form::Function | Form::Exception)
         && ty.cast::<PyType>().is_ok_and(type_compares_by_identity);
+    if by_identity {
+        assume_own_comparison(cx, variable)?;
+    }
     Ok(by_identity.then_some((variable, false)))
+}
+
+/// Guards that the class gets no other `__hash__` or `__eq__`.
+fn assume_own_comparison(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
+    let ty = cx.type_of(variable)?;
+    if !ty.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+        return Ok(());
+    }
+    for name in ["__hash__", "__eq__"] {
+        if let Some((method, tracker)) = object_model::lookup(cx, variable, &name.into())? {
+            object_model::guard_identity(cx, &method, tracker);
+        }
+    }
+    Ok(())
 }
 
 /// True if a value is, or contains, a value that is not equal to itself.

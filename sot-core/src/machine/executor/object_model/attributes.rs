@@ -310,6 +310,16 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
     if let Some(dict) = cx.see(this)?.object().and_then(|object| cpython::instance_dict(object.bind(cx.py))) {
         refuse_aliased_dict(&cx.trace, &dict, false)?;
     }
+    record_attribute(cx, this, name, value)
+}
+
+/// Records that an attribute was set or deleted, and guards that the class gets no other `__setattr__` or
+/// `__delattr__`: new code repeats the write with a statement unless the hook is the program's.
+pub fn record_attribute(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+    let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
+    if let Some((hook, tracker)) = lookup(cx, this, &Rc::from(hook))? {
+        guard_identity(cx, &hook, tracker);
+    }
     cx.trace.effects.set_attribute(this, name, value);
     Ok(())
 }
