@@ -299,3 +299,25 @@ def test_a_container_that_grows(work, name):
     assert described(list(ours)) == described(list(expected))
     stats = sot.stats()
     assert stats.translations <= 6 and stats.hits >= 50 and not stats.breaks and not stats.fallbacks
+
+
+class Refused(Exception):
+    def __init__(self, code):
+        super().__init__(f"code {code}")
+        self.code = code
+
+
+@pytest.mark.parametrize("make", [Refused, lambda code: ValueError(f"code {code}"), lambda code: KeyError(f"code {code}")])
+def test_an_exception_whose_text_differs(make, same):
+    def f(x, code):
+        try:
+            raise make(code)
+        except (Refused, ValueError) as error:
+            return x * 2, str(error), error.args, f"{error}!"
+        except KeyError as error:
+            return x * 3, error.args
+
+    fast, x = sot.symbolic_translate(f), paddle.ones([2])
+    for code in range(20):
+        same(fast(x, code), f(x, code))
+    assert sot.stats().translations <= 4 and not sot.stats().fallbacks and not sot.stats().breaks, sot.stats()

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::{warnings, OpcodeExecutor};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 
 impl<'py> OpcodeExecutor<'py> {
     /// The value, if it is a known constant.
@@ -60,7 +60,12 @@ fn see_deeply(cx: &mut OpcodeExecutor<'_>, id: VarId, depth: usize, seen: &mut F
     if depth > 50 || !seen.insert(id) {
         return Ok(());
     }
-    cx.see(id)?.open(cx, id)?;
+    let payload = cx.see(id)?;
+    if payload.form() == Form::Exception {
+        // An exception of the trace has no real object before new code makes it, so its arguments need not be known.
+        return Ok(());
+    }
+    payload.open(cx, id)?;
     for child in cx.trace.vars.get(id).children() {
         see_deeply(cx, child, depth + 1, seen)?;
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyTuple, PyType};
+use pyo3::types::{PyBool, PyString, PyTuple, PyType};
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -73,6 +73,11 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     if exception.members.is_some() {
         if let Some(result) = group::call_method(cx, this, &name, rest)? {
             return Ok(Some(result));
+        }
+    }
+    if name == "__str__" && rest.is_empty() {
+        if let Some(text) = exception.only_text(cx, descriptor)? {
+            return Ok(Some(text));
         }
     }
     match (&*name, rest) {
@@ -228,6 +233,14 @@ impl ExceptionVariable {
         let real = base.call_method1("__new__", (&ty,))?;
         cx.py.get_type::<PyBaseException>().getattr("args")?.call_method1("__set__", (&real, args))?;
         Ok(Some(real))
+    }
+
+    /// Returns the argument if it is the only one and a text: it is the text of the exception as well, and need not be
+    /// known.
+    fn only_text(&self, cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>) -> Flow<Option<VarId>> {
+        let is_plain = descriptor.getattr("__objclass__")?.is(cx.py.get_type::<PyBaseException>());
+        let [text] = self.args[..] else { return Ok(None) };
+        Ok((is_plain && cx.type_of(text)?.is(cx.py.get_type::<PyString>())).then_some(text))
     }
 
     /// Makes a real exception with the same text. Exceptions among the arguments are converted likewise, unless their
