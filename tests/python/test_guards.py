@@ -111,6 +111,46 @@ def test_defaults(same):
     same(fast(x), f(x))
 
 
+def outcome(work, x):
+    try:
+        return [value.tolist() for value in work(x)]
+    except TypeError as error:
+        return str(error)
+
+
+def keyword_default_alone():
+    def helper(x, *, b=2):
+        return x * b
+
+    def f(x):
+        y = x + 1
+        if x.sum() > -100:
+            y = y * 2
+        return helper(x), y
+
+    return helper, f
+
+
+def keyword_default_beside_others():
+    def helper(x, a=1, *, b=2):
+        return x * a + b
+
+    def f(x):
+        return (helper(x, 3),)
+
+    return helper, f
+
+
+@pytest.mark.parametrize("make", [keyword_default_alone, keyword_default_beside_others])
+def test_a_keyword_default_is_removed_after_it_has_changed(make):
+    helper, f = make()
+    fast, x = sot.symbolic_translate(f), paddle.ones([2])
+    for named in [{"b": 1}, {"b": 2}, {"b": 3}, {"b": 5}, None, {"b": 5}, {}, {"b": x}, {}, {"b": 7}, None] * 2:
+        helper.__kwdefaults__ = named
+        assert outcome(fast, x) == outcome(f, x), named
+    assert sot.stats().graphs
+
+
 def test_replaced_code(same):
     def helper(x):
         return x * 2.0

@@ -289,6 +289,7 @@ fn keyword_default(
         return Ok(None);
     };
     let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
+    cx.trace.guards.require(tracker);
     Ok(Some(cx.trace.wrap(&value, tracker)))
 }
 
