@@ -536,3 +536,105 @@ def test_weak_references_to_values_of_called_functions(seen, depth):
         result, found = fast(x)
         assert found == expected and result.tolist() == [3.0, 3.0]
     assert sot.stats().graphs
+
+
+def fail(value):
+    raise KeyError(value)
+
+
+def suspended(value):
+    try:
+        yield value
+    finally:
+        log.append("closed")
+
+
+def past_another_handler(x):
+    held, y = Mortal("held"), x * 2
+    try:
+        fail(y)
+    except ValueError:
+        pass
+
+
+def past_a_finally(x):
+    held = suspended(x)
+    y = next(held) * 2
+    try:
+        fail(y)
+    finally:
+        log.append("left")
+
+
+def past_a_with(x):
+    held, y = Mortal("held"), x * 2
+    with paddle.no_grad():
+        fail(y)
+
+
+def past_a_loop(x):
+    held = Mortal("held")
+    for _ in range(2):
+        y = x * 2
+        try:
+            fail(y)
+        finally:
+            log.append("left")
+
+
+def raised_again(x):
+    held, y = Mortal("held"), x * 2
+    try:
+        fail(y)
+    except KeyError:
+        log.append("caught")
+        raise
+
+
+def dropped_in_the_handler(x):
+    held, y = Mortal("held"), x * 2
+    try:
+        fail(y)
+    except KeyError:
+        held = None
+        log.append("dropped")
+        raise
+
+
+def caught_by_the_function(x):
+    held, y = Mortal("held"), x * 2
+    try:
+        fail(y)
+    except KeyError as error:
+        kept = error
+    log.append("behind")
+    return y, kept
+
+
+LEFT = [
+    past_another_handler,
+    past_a_finally,
+    past_a_with,
+    past_a_loop,
+    raised_again,
+    dropped_in_the_handler,
+    caught_by_the_function,
+]
+
+
+@pytest.mark.parametrize("fn", LEFT, ids=lambda fn: fn.__name__)
+@pytest.mark.alone("verify mode runs each call twice")
+def test_a_traceback_keeps_the_locals_of_a_frame_that_looked_at_its_exception(fn):
+    def run(call):
+        log.clear()
+        try:
+            result = call(paddle.ones([2]))
+            log.append("returned")
+            del result
+        except KeyError as error:
+            log.append("left the frame")
+        gc.collect()
+        return list(log)
+
+    expected, fast = run(fn), sot.symbolic_translate(fn)
+    assert [run(fast) for _ in range(3)] == [expected] * 3

@@ -7,9 +7,10 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::types::PyType;
 
 use super::BreakCodeGen;
-use crate::bytecode::Op;
+use crate::bytecode::{Label, Op};
 use crate::cpython;
 use crate::error::Flow;
+use crate::machine::opcode::{self, Access};
 use crate::machine::variable::VarId;
 use crate::tracker::Tracker;
 
@@ -46,16 +47,37 @@ impl BreakCodeGen<'_, '_> {
     }
 
     /// Clears slots before the frame continues in a resume function with an exception whose traceback keeps the new
-    /// code's frame. The frame keeps the function's variables, except for values with an observable destruction
-    /// inside, and except for exceptions, whose traceback may lead back to this frame.
+    /// code's frame. The frame keeps the function's variables, except for exceptions, whose traceback may lead back to
+    /// this frame, and except for values with an observable destruction inside that the rest of the function may drop.
     pub(super) fn keep_shown(&mut self) -> Flow<()> {
-        let keeps = |value: &VarId| !self.cg.trace.holds_observable(*value) && !self.is_exception(*value);
+        let keeps = |slot: usize, value: VarId| {
+            let may_die = self.cg.trace.holds_observable(value) && self.may_be_written(slot);
+            !may_die && !self.is_exception(value)
+        };
         let variables = self.variables().into_iter();
-        let gone: Vec<usize> =
-            variables.filter(|(_, value)| !value.as_ref().is_some_and(keeps)).map(|(slot, _)| slot).collect();
+        let gone: Vec<usize> = variables
+            .filter(|(slot, value)| !value.is_some_and(|value| keeps(*slot, value)))
+            .map(|(slot, _)| slot)
+            .collect();
         self.cg.emitter.unset(gone)?;
         let others = self.other_slots();
         self.cg.emitter.unset(others)
+    }
+
+    /// True if the function may bind or delete the variable in this slot behind the breaking instruction.
+    fn may_be_written(&self, slot: usize) -> bool {
+        let frame = self.at.root();
+        let instructions = &frame.unit.code.instructions;
+        let mut first = frame.at.index();
+        // Jumps may lead back to where a loop begins. Handlers come behind what they handle.
+        while let Some(back) = instructions[first..].iter().filter_map(|one| one.target).map(Label::index).min() {
+            if back >= first {
+                break;
+            }
+            first = back;
+        }
+        let writes = |(access, at)| access != Access::Load && at as usize == slot;
+        instructions[first..].iter().any(|one| opcode::describe(one.opcode).accesses(one.arg).any(writes))
     }
 
     fn is_exception(&self, value: VarId) -> bool {
