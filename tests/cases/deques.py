@@ -262,3 +262,16 @@ def test_looked_into_after_it_grew(x, d):
     d.appendleft("front")
     d.append("back")
     return x, last, before, outcome(lambda: d[0]), outcome(d.popleft), [item for item in d], d == deque(d, d.maxlen)
+
+
+class OwnLength(deque):
+    def __len__(self):
+        return 4
+
+
+@given(lambda: (toy.arange(2),))
+def test_a_negative_index_counts_from_the_length_that_the_class_tells(x):
+    own = OwnLength([1, 2, 3, 4, 5])
+    own[-1] = 7
+    del own[-2]
+    return x + 1, own[-3], own[1], deque.__getitem__(own, -2), list(own), outcome(lambda: OwnLength([1])[-1])

@@ -2,7 +2,9 @@
 
 import builtins
 import collections
+import heapq
 import io
+import json
 import logging
 import random
 import re
@@ -510,6 +512,96 @@ def test_integers_are_not_asked_for_an_index(x):
     items[two] = 9
     del items[-two]
     return x + 1, found, items, (5,) * two, list(range(8, 0, -two)), bytes(two), items.pop(OwnIndex(-1)), round(2.345, two)
+
+
+class OwnKeys(dict):
+    def keys(self):
+        return ["b"]
+
+
+class OwnValues(dict):
+    def __getitem__(self, key):
+        return "own"
+
+
+class OnlyItems:
+    def items(self):
+        return [("a", 1)]
+
+
+@given(one)
+def test_an_ordered_dict_asks_a_dict_of_a_subclass(x):
+    LOG.clear()
+    made = [collections.OrderedDict(of(a=1, b=2)) for of in (OwnKeys, OwnValues, AskedKeys)]
+    made[0].update(OwnValues(c=3))
+    return x + 1, made, LOG, dict(OwnKeys(a=1)), dict(OwnValues(a=1))
+
+
+@given(one)
+def test_an_ordered_dict_takes_items_without_keys(x):
+    return x + 1, collections.OrderedDict(OnlyItems())
+
+
+class FalseList(list):
+    def __bool__(self):
+        return False
+
+    def __len__(self):
+        return 0
+
+    def __iter__(self):
+        return iter("no")
+
+
+class FalseDict(dict):
+    def __bool__(self):
+        return False
+
+
+class FalseTuple(tuple):
+    def __bool__(self):
+        return False
+
+
+class OtherFloat(float):
+    def __ne__(self, other):
+        return True
+
+
+@given(one)
+def test_json_in_c_does_not_ask_the_contents(x):
+    made = [FalseList([3]), FalseDict(a=1), FalseTuple((1,)), OtherFloat(2.5), {"a": [FalseList([1])]}]
+    return x + 1, [json.dumps(value) for value in made]
+
+
+@given(one)
+def test_heaps_in_c_do_not_ask_the_list(x):
+    heap = FalseList([3, 1, 2])
+    heapq.heapify(heap)
+    heapq.heappush(heap, 0)
+    popped = [heapq.heappop(heap), heapq.heapreplace(heap, 7), heapq.heappushpop(heap, 5)]
+    return x + 1, popped, [list.__getitem__(heap, at) for at in range(3)]
+
+
+@given(one)
+def test_a_heap_has_to_be_a_list(x):
+    try:
+        return x + 1, heapq.heappop(collections.deque([1]))
+    except TypeError as error:
+        return x + 1, str(error)
+
+
+class Plain(str):
+    pass
+
+
+@given(one)
+def test_texts_that_formatting_leaves_unchanged(x):
+    text, empty = Plain("ab"), Plain("")
+    kept = [text % (), text % {}, text.format(), text.format_map({}), format(text, "s"), f"{text:1}", "{:s}".format(text)]
+    made = [f"{text}", "%s" % text, "{}".format(text), f"{text:3}", f"{text:.1}", text.format(1), empty % (), empty.format()]
+    made += [Plain("%s") % "a", Plain("{}").format("a"), Plain("%%") % (), "-{:s}".format(text), str.upper(text)]
+    return x + 1, kept, made, [type(one).__name__ for one in kept + made], [one is text for one in kept]
 
 
 class OwnText(str):

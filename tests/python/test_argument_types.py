@@ -1,6 +1,7 @@
 """Arguments of types that eager mode checks and static mode does not: the result or the exception is eager mode's."""
 
 import collections
+import enum
 
 import numpy as np
 import paddle
@@ -105,3 +106,67 @@ def test_an_argument_is_detached_without_gradients():
         same, y = fast(x)
         assert same is x and (x.stop_gradient, y.stop_gradient) == (True, True)
     assert sot.stats().breaks
+
+
+class OwnItems(list):
+    def __iter__(self):
+        return iter((5, 6))
+
+
+class OwnFloat(int):
+    def __float__(self):
+        return 16.0
+
+
+class EqualsAll(int):
+    def __eq__(self, other):
+        return True
+
+    __hash__ = int.__hash__
+
+
+class PlainList(list):
+    def total(self):
+        return sum(self)
+
+
+class Axis(enum.IntEnum):
+    LAST = 1
+
+
+def in_place(x, value):
+    y = x + 0
+    y[0] = value
+    return y
+
+
+ASKING = {
+    "to_tensor": lambda x: paddle.to_tensor(OwnItems([3, 1, 2])) + x.sum(),
+    "zeros": lambda x: paddle.zeros(OwnItems([3, 1, 2])) + x.sum(),
+    "power": lambda x: (x + 1) ** OwnFloat(3),
+    "product": lambda x: (x + 1) * OwnFloat(3),
+    "set": lambda x: in_place(x, OwnFloat(3)),
+    "reshape": lambda x: x.reshape([2, EqualsAll(3)]),
+    "axis": lambda x: x.sum(axis=EqualsAll(1)),
+}
+
+
+@pytest.mark.parametrize("call", ASKING.values(), ids=ASKING)
+def test_classes_with_methods_that_an_operation_may_call(call):
+    def f(x):
+        y = x * 2
+        return y, call(y)
+
+    fast, x = sot.symbolic_translate(f), paddle.arange(6, dtype="float32").reshape([2, 3])
+    expected = outcome(f, x)
+    assert [outcome(fast, x) for _ in range(3)] == [expected] * 3
+    assert sot.stats().breaks
+
+
+def test_classes_without_such_methods_are_no_break():
+    def f(x):
+        return x.sum(axis=Axis.LAST), x.reshape(PlainList([3, 2])), x * Axis.LAST
+
+    fast, x = sot.symbolic_translate(f), paddle.arange(6, dtype="float32").reshape([2, 3])
+    assert [outcome(fast, x) for _ in range(2)] == [outcome(f, x)] * 2
+    assert not sot.stats().breaks

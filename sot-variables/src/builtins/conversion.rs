@@ -253,7 +253,7 @@ fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<Var
     match args.positional[..] {
         [] => {}
         [source] => {
-            for (key, value) in dict::pairs(cx, source)? {
+            for (key, value) in dict::pairs(cx, source, ordered)? {
                 filling.put(cx, key, value)?;
             }
         }

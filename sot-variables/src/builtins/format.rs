@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 
 use sot_core::builtin;
 use sot_core::cpython;
@@ -71,7 +71,11 @@ builtin! { STR_FORMAT = "str.format" => |cx, args| {
     let Some((&template, rest)) = args.positional.split_first() else { return Err(cannot("str.format() of nothing")) };
     let Some(template) = cx.known_str(template)? else { return Err(cannot("str.format() of an unknown text")) };
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
-    let text = Template { args: &rest, next: 0 }.fill(cx, &template)?;
+    let mut filled = Template { args: &rest, next: 0, derived: None };
+    let text = filled.fill(cx, &template)?;
+    if filled.derived.is_some_and(|derived| derived == text) {
+        return Err(cannot("str.format() that gives a text of a class derived from str"));
+    }
     Ok(cx.trace.string(&text))
 } }
 
@@ -80,6 +84,8 @@ struct Template<'a> {
     args: &'a CallArgs,
     /// The index of the next automatically numbered field.
     next: usize,
+    /// The text of a field that is of a class derived from `str`. C code returns it if there is no other part.
+    derived: Option<String>,
 }
 
 impl Template<'_> {
@@ -98,7 +104,13 @@ impl Template<'_> {
             }
             let spec = self.fill(cx, &spec.unwrap_or_default())?;
             let spec = cx.trace.string(&spec);
-            text.push_str(&formatted(cx, value, spec)?);
+            let formatted = formatted(cx, value, spec)?;
+            let part =
+                cx.known_str(formatted)?.ok_or_else(|| cannot("formatting of a value not known while tracing"))?;
+            if !part.is_empty() && !cx.type_of(formatted)?.is(cx.py.get_type::<PyString>()) {
+                self.derived = Some(part.clone());
+            }
+            text.push_str(&part);
         }
         Ok(text)
     }
@@ -149,10 +161,9 @@ fn convert(cx: &mut OpcodeExecutor<'_>, value: VarId, conversion: &str) -> Flow<
     }
 }
 
-fn formatted(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: VarId) -> Flow<String> {
+fn formatted(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: VarId) -> Flow<VarId> {
     let args = CallArgs::positional(vec![value, spec]);
-    let text = fold_or(cx, "format", &args, |cx| object_model::convert(cx, value, "__format__", &[spec]))?;
-    cx.known_str(text)?.ok_or_else(|| cannot("formatting of a value not known while tracing"))
+    fold_or(cx, "format", &args, |cx| object_model::convert(cx, value, "__format__", &[spec]))
 }
 
 /// Simulates `template % values`, where values of `%s` and `%r` need not be fully known, if their texts are. A right
@@ -214,6 +225,6 @@ pub(crate) fn percent(
     if !named && next.next().is_some() {
         return Err(refuse());
     }
-    let (plain, given) = (pyo3::types::PyString::new(cx.py, &plain), PyTuple::new(cx.py, given)?);
+    let (plain, given) = (PyString::new(cx.py, &plain), PyTuple::new(cx.py, given)?);
     cx.fold(|_| plain.rem(given))
 }

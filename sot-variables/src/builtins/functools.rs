@@ -259,7 +259,7 @@ impl PartialVariable {
     /// precedence.
     fn complete(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<CallArgs> {
         let mut all = CallArgs { positional: cx.unpack_all(self.args)?, keywords: Vec::new() };
-        for (key, value) in dict::pairs(cx, self.keywords)? {
+        for (key, value) in dict::pairs(cx, self.keywords, false)? {
             let name = key.bind(cx.py).extract::<String>();
             let name = name.map_err(|_| cannot("a partial() with a keyword that is no text"))?;
             all.keywords.push((Rc::from(name), value));

@@ -3,44 +3,104 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyType};
+use rustc_hash::FxHashSet;
 
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, Frame, OpcodeExecutor};
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use super::cannot;
+use crate::classes::subclass;
+use crate::containers::dict;
 
 macro_rules! twins {
-    ($($item:ident = $module:literal, $accelerator:literal, $path:literal, $name:literal;)+) => {$(
+    ($seen:ident, $module:literal, $accelerator:literal: $($item:ident = $path:literal, $name:literal;)+) => {$(
         builtin! { $item = $path? => |cx, args| {
             static TWIN: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+            let args = $seen(cx, args)?;
             let module = TWIN.get_or_try_init(cx.py, || in_python(cx.py, $module, $accelerator))?;
             let function = module.bind(cx.py).getattr($name)?;
-            follow(cx, &function, args)
+            follow(cx, &function, &args)
         } }
     )+};
 }
 
-twins! {
-    HEAPIFY = "heapq", "_heapq", "heapq:heapify", "heapify";
-    HEAPPUSH = "heapq", "_heapq", "heapq:heappush", "heappush";
-    HEAPPOP = "heapq", "_heapq", "heapq:heappop", "heappop";
-    HEAPREPLACE = "heapq", "_heapq", "heapq:heapreplace", "heapreplace";
-    HEAPPUSHPOP = "heapq", "_heapq", "heapq:heappushpop", "heappushpop";
-    HEAPIFY_MAX = "heapq", "_heapq", "heapq:_heapify_max", "_heapify_max";
-    HEAPPOP_MAX = "heapq", "_heapq", "heapq:_heappop_max", "_heappop_max";
-    HEAPREPLACE_MAX = "heapq", "_heapq", "heapq:_heapreplace_max", "_heapreplace_max";
-    BISECT_LEFT = "bisect", "_bisect", "bisect:bisect_left", "bisect_left";
-    BISECT_RIGHT = "bisect", "_bisect", "bisect:bisect_right", "bisect_right";
-    INSORT_LEFT = "bisect", "_bisect", "bisect:insort_left", "insort_left";
-    INSORT_RIGHT = "bisect", "_bisect", "bisect:insort_right", "insort_right";
+twins! { seen_as_heap, "heapq", "_heapq":
+    HEAPIFY = "heapq:heapify", "heapify";
+    HEAPPUSH = "heapq:heappush", "heappush";
+    HEAPPOP = "heapq:heappop", "heappop";
+    HEAPREPLACE = "heapq:heapreplace", "heapreplace";
+    HEAPPUSHPOP = "heapq:heappushpop", "heappushpop";
+    HEAPIFY_MAX = "heapq:_heapify_max", "_heapify_max";
+    HEAPPOP_MAX = "heapq:_heappop_max", "_heappop_max";
+    HEAPREPLACE_MAX = "heapq:_heapreplace_max", "_heapreplace_max";
+}
+
+twins! { seen_as_sequence, "bisect", "_bisect":
+    BISECT_LEFT = "bisect:bisect_left", "bisect_left";
+    BISECT_RIGHT = "bisect:bisect_right", "bisect_right";
+    INSORT_LEFT = "bisect:insort_left", "insort_left";
+    INSORT_RIGHT = "bisect:insort_right", "insort_right";
+}
+
+/// The functions in C take a list, or an instance of a subclass of which they see the items alone.
+fn seen_as_heap(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<CallArgs> {
+    let refuse = || cannot("a function of heapq without a list");
+    let (&given, rest) = args.positional.split_first().filter(|_| args.keywords.is_empty()).ok_or_else(refuse)?;
+    let heap = subclass::seen_by_base(cx, given)?;
+    if !cx.type_of(heap)?.is(cx.py.get_type::<PyList>()) {
+        return Err(refuse());
+    }
+    Ok(CallArgs::positional(rest.to_vec()).with_receiver(heap))
+}
+
+/// The functions in C call the methods of a sequence as those in Python do.
+fn seen_as_sequence(_: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<CallArgs> {
+    Ok(args.clone())
+}
+
+/// Methods that `JSONEncoder` calls in Python and not in C, where it reads the contents directly.
+const ASKED_IN_PYTHON: &[(&str, &[&str])] = &[
+    ("list", &["__iter__", "__len__", "__bool__"]),
+    ("tuple", &["__iter__", "__len__", "__bool__"]),
+    ("dict", &["__len__", "__bool__"]),
+    ("float", &["__eq__", "__ne__"]),
+];
+
+/// Breaks the graph for a value of a class that overrides a method which the encoder in Python calls in vain.
+fn refuse_overriding(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<()> {
+    let (mut todo, mut seen) = (vec![value], FxHashSet::default());
+    while let Some(value) = todo.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        let ty = cx.type_of(value)?.cast_into::<PyType>().map_err(PyErr::from)?;
+        for (name, asked) in ASKED_IN_PYTHON {
+            let base = super::builtin_object(cx.py, name)?.cast_into::<PyType>().map_err(PyErr::from)?;
+            if cpython::is_subtype(&ty, &base) {
+                subclass::refuse_overriding(cx, value, asked, "the JSON")?;
+            }
+        }
+        let held = subclass::seen_by_base(cx, value)?;
+        match dict::of(cx, held)? {
+            Some(dict) => todo.extend(dict.entries.iter().map(|entry| entry.value)),
+            None if matches!(cx.see(held)?.form(), Form::List | Form::Tuple) => {
+                todo.extend(cx.see(held)?.items(cx, held)?.unwrap_or_default());
+            }
+            None => {}
+        }
+    }
+    Ok(())
 }
 
 // Without its C accelerators, `JSONEncoder` can be inlined. Strings are still encoded by C code.
 builtin! { JSON_ENCODER = "json.encoder:JSONEncoder.iterencode" => |cx, args| {
+    if let Some(&value) = args.positional.get(1) {
+        refuse_overriding(cx, value)?;
+    }
     static TWIN: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let make = || {
         let twin = in_python(cx.py, "json.encoder", "_json")?;

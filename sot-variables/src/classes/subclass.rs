@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::bytecode::Op;
 use sot_core::cpython;
@@ -22,6 +22,7 @@ use crate::containers::dict;
 use crate::containers::hash_key::HashKey;
 use crate::containers::list;
 use crate::containers::set::SetVariable;
+use crate::containers::tuple_class;
 use crate::iterators::rebuild;
 
 sot_core::variable_kind! { "subclass", of any class, rank: 45, when: is_subclass_object, wrap: SubclassVariable::wrap }
@@ -126,6 +127,47 @@ pub fn value_of<'py>(cx: &mut OpcodeExecutor<'py>, object: VarId) -> Flow<Option
 /// Returns the instance that the storage belongs to, or the variable itself if it is not a storage.
 pub fn owner_of(trace: &Trace<'_>, storage: VarId) -> VarId {
     trace.vars.owner_of_storage(storage).unwrap_or(storage)
+}
+
+/// Breaks the graph for an operation in C that would call one of these methods, if the class of the variable, or of the
+/// instance that the storage belongs to, overrides it.
+pub fn refuse_overriding(cx: &mut OpcodeExecutor<'_>, storage: VarId, asked: &[&str], what: &str) -> Flow<()> {
+    let owner = owner_of(&cx.trace, storage);
+    let payload = cx.see(owner)?;
+    let (ty, of) = (payload.python_type(&cx.trace), payload.type_tracker(cx, owner));
+    let class = ty.cast::<PyType>().map_err(PyErr::from)?;
+    let Some(base) = class.mro().iter().find_map(|base| base.cast_into::<PyType>().ok().filter(is_builtin_base)) else {
+        return Ok(());
+    };
+    if base.is(class) || object_model::inherits(cx, (&ty, of), &base, asked)? {
+        return Ok(());
+    }
+    let text = format!("{what} of a class that overrides {}", asked.join(" or "));
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+}
+
+/// True for the builtin types whose instances hold a value or items.
+fn is_builtin_base(class: &Bound<'_, PyType>) -> bool {
+    is_base(class) || class.is(class.py().get_type::<PyTuple>())
+}
+
+/// Returns the receiver, if a C method of a text returns it although it is of a subclass; `None` for other results.
+/// That is so where the method writes nothing but the text itself (`_PyUnicodeWriter_Finish`).
+pub fn unchanged_text(
+    cx: &mut OpcodeExecutor<'_>,
+    descriptor: &Bound<'_, PyAny>,
+    (receiver, storage): (VarId, VarId),
+    result: VarId,
+) -> Flow<Option<VarId>> {
+    let Some(text) = cx.known_str(storage)?.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let marks: &[char] = match &*descriptor.getattr("__name__")?.extract::<String>()? {
+        "__mod__" => &['%'],
+        "format_map" => &['{', '}'],
+        "__format__" => &[],
+        _ => return Ok(None),
+    };
+    let is_whole = !text.contains(marks) && cx.known_str(result)?.is_some_and(|result| result == text);
+    Ok(is_whole.then_some(receiver))
 }
 
 /// Returns the arguments of a C method with the receiver replaced by its storage; also the receiver and the storage.
@@ -423,6 +465,9 @@ impl Variable for SubclassVariable {
     }
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        let (ty, of) = (self.python_type(&cx.trace), self.type_tracker(cx, this));
+        object_model::refuse_own_methods(cx, ty.cast().map_err(PyErr::from)?)?;
+        tuple_class::assume_runs_no_code(cx, &ty, of)?;
         if matches!(self.base, BuiltinBase::Container(_, "list", _)) {
             return cx.see(self.storage)?.graph_argument(cx, self.storage);
         }

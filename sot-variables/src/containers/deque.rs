@@ -15,6 +15,7 @@ use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
+use crate::classes::subclass;
 use crate::containers::{growing_list, sequence};
 use crate::iterators::sequence::SequenceIterator;
 use crate::iterators::{emit_call, library};
@@ -181,13 +182,16 @@ impl DequeVariable {
     }
 
     /// Returns the position for a known index, or raises CPython's `IndexError`.
-    fn position(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<usize> {
+    fn position(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<usize> {
         let Some(index) = cx.known_int(key)? else {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedOperation,
                 "a deque item at an index that is not known while tracing",
             ));
         };
+        if index < 0 {
+            subclass::refuse_overriding(cx, this, &["__len__"], "a negative index of a deque")?;
+        }
         let len = self.items.len() as i64;
         let at = if index < 0 { index + len } else { index };
         if (0..len).contains(&at) {
@@ -267,13 +271,13 @@ impl Variable for DequeVariable {
         }
     }
 
-    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
-        Ok(self.items[self.position(cx, key)?])
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        Ok(self.items[self.position(cx, this, key)?])
     }
 
     fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
         let mut deque = self.clone();
-        let at = self.position(cx, key)?;
+        let at = self.position(cx, this, key)?;
         deque.items[at] = value;
         deque.marked_as_edited().replace(cx, this);
         Ok(())
@@ -281,7 +285,7 @@ impl Variable for DequeVariable {
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
         let mut deque = self.clone();
-        let at = self.position(cx, key)?;
+        let at = self.position(cx, this, key)?;
         deque.items.remove(at);
         deque.marked_as_edited().store(cx, this);
         Ok(())

@@ -154,7 +154,11 @@ pub fn call_descriptor<'py>(
                 return Ok(value);
             }
             let result = call_descriptor(cx, descriptor, &inner)?;
-            return Ok(if result == storage { receiver } else { result });
+            if result == storage {
+                return Ok(receiver);
+            }
+            let unchanged = subclass::unchanged_text(cx, descriptor, (receiver, storage), result)?;
+            return Ok(unchanged.unwrap_or(result));
         }
     }
     let Some(&receiver) = args.positional.first() else { return cx.call_builtin(descriptor, args, false) };

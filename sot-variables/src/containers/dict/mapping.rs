@@ -25,10 +25,11 @@ pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<
         }
         write(cx, dict, filling.finish())
     };
-    match known_pairs(cx, mapping)? {
+    let ordered = expect(cx, dict)?.ordered;
+    match known_pairs(cx, mapping, ordered)? {
         Some(pairs) => set(cx, &pairs),
         // Written pair by pair, as code of the program that iterates may look at the dict meanwhile.
-        None => each_pair(cx, mapping, |cx, key, value| set(cx, &[(key, value)])),
+        None => each_pair(cx, mapping, ordered, |cx, key, value| set(cx, &[(key, value)])),
     }
 }
 
@@ -42,7 +43,7 @@ fn keys_of(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<Option<VarId>> {
 
 /// Simulates `{**mapping}`: only mappings are accepted.
 pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
-    if known_pairs(cx, mapping)?.is_some() {
+    if known_pairs(cx, mapping, false)?.is_some() {
         return update(cx, dict, mapping);
     }
     let entries = expect(cx, dict)?.entries.clone();
@@ -76,7 +77,7 @@ pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_
         let text = format!("{function_name}() got multiple values for keyword argument '{key}'");
         Err(cx.raise(PyTypeError::new_err(text)))
     };
-    if let Some(pairs) = known_pairs(cx, mapping)? {
+    if let Some(pairs) = known_pairs(cx, mapping, false)? {
         for (key, value) in pairs {
             refuse_twice(cx, &filling, &key)?;
             filling.put(cx, key, value)?;
@@ -102,13 +103,13 @@ fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
 }
 
 /// Returns the storage of an instance of a dict subclass, if CPython copies its entries without calling methods: then
-/// the subclass must not override the iteration.
-fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<VarId>> {
+/// the subclass must not override the iteration. `into_ordered` is true if an `OrderedDict` takes the entries.
+fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId, into_ordered: bool) -> Flow<Option<VarId>> {
     let Some(storage) = subclass::storage_of(cx, source)? else { return Ok(None) };
     let base = cx.type_of(storage)?.cast_into::<PyType>().map_err(PyErr::from)?;
     let Some(dict) = cx.see_as::<DictVariable>(storage)? else { return Ok(None) };
-    // For an `OrderedDict`, CPython calls `keys` and `__getitem__` as for any mapping.
-    let asked = if dict.ordered { ["keys", "__getitem__"].as_slice() } else { &["__iter__"] };
+    // From or into an `OrderedDict`, CPython calls `keys` and `__getitem__` as for any mapping.
+    let asked = if dict.ordered || into_ordered { ["keys", "__getitem__"].as_slice() } else { &["__iter__"] };
     let payload = cx.see(source)?;
     let (ty, of) = (payload.python_type(&cx.trace), payload.type_tracker(cx, source));
     Ok(object_model::inherits(cx, (&ty, of), &base, asked)?.then_some(storage))
@@ -117,7 +118,7 @@ fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<V
 /// Returns a copy of a dict. An instance of a subclass that overrides the iteration is iterated.
 pub(crate) fn copied(cx: &mut OpcodeExecutor<'_>, this: VarId, ordered: bool) -> Flow<VarId> {
     let (entries, owner) = (expect(cx, this)?.entries.clone(), subclass::owner_of(&cx.trace, this));
-    let asks = owner != this && !entries.is_empty() && plainly_iterated(cx, owner)?.is_none();
+    let asks = owner != this && !entries.is_empty() && plainly_iterated(cx, owner, ordered)?.is_none();
     let copy = cx.trace.produce(Rc::new(DictVariable::new(if asks { Vec::new() } else { entries }, ordered)));
     if asks {
         update(cx, copy, owner)?;
@@ -125,13 +126,13 @@ pub(crate) fn copied(cx: &mut OpcodeExecutor<'_>, this: VarId, ordered: bool) ->
     Ok(copy)
 }
 
-/// Returns the entries of a mapping or of an iterable of pairs.
-pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<HashKey>, VarId)>> {
-    if let Some(known) = known_pairs(cx, source)? {
+/// Returns the entries of a mapping or of an iterable of pairs, as a dict takes them, or an `OrderedDict`.
+pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId, ordered: bool) -> Flow<Vec<(Rc<HashKey>, VarId)>> {
+    if let Some(known) = known_pairs(cx, source, ordered)? {
         return Ok(known);
     }
     let mut found = Vec::new();
-    each_pair(cx, source, |_, key, value| {
+    each_pair(cx, source, ordered, |_, key, value| {
         found.push((key, value));
         Ok(())
     })?;
@@ -139,8 +140,8 @@ pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<
 }
 
 /// Returns the entries of a dict that CPython reads without calling methods; `None` for other values.
-fn known_pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<Vec<(Rc<HashKey>, VarId)>>> {
-    let source = plainly_iterated(cx, source)?.unwrap_or(source);
+fn known_pairs(cx: &mut OpcodeExecutor<'_>, source: VarId, ordered: bool) -> Flow<Option<Vec<(Rc<HashKey>, VarId)>>> {
+    let source = plainly_iterated(cx, source, ordered)?.unwrap_or(source);
     let entries = of(cx, source)?;
     Ok(entries.map(|dict| dict.entries.iter().map(|entry| (Rc::clone(&entry.key), entry.value)).collect()))
 }
@@ -149,6 +150,7 @@ fn known_pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<Vec<(R
 fn each_pair(
     cx: &mut OpcodeExecutor<'_>,
     source: VarId,
+    ordered: bool,
     mut take: impl FnMut(&mut OpcodeExecutor<'_>, Rc<HashKey>, VarId) -> Flow<()>,
 ) -> Flow<()> {
     if is_mapping(cx, source)? {
@@ -158,6 +160,10 @@ fn each_pair(
             let key = HashKey::of(cx, key)?;
             take(cx, key, value)
         });
+    }
+    if ordered && attribute::find(cx, source, &Rc::from("items"))?.is_some() {
+        let text = "an OrderedDict filled from an object with items() but without keys()";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     let mut index = 0;
     cx.each(source, |cx, pair| {

@@ -20,6 +20,6 @@ pub use lookup::{
 pub(crate) use operations::repeats;
 pub use operations::{
     binary, call, compare, contains, contains_among, equal, graph_argument, inplace, is_nan, is_sequence, iter, len,
-    next, truth,
+    next, refuse_own_methods, truth,
 };
 pub use special_methods::{call_special, checked, convert, find_special, has_special};

@@ -241,10 +241,8 @@ pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&
     }
     let tracker = cx.trace.vars.tracker(this);
     let constant = cx.see(this)?.constant().is_some();
-    if let Some(method) = method_that_answers(&cx.trace, object.bind(cx.py)) {
-        let text =
-            format!("an object with a {method}() of the program's is passed to a graph operation, which may ask it");
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    if !object.bind(cx.py).is_instance_of::<PyType>() {
+        refuse_answering(&cx.trace, &object.bind(cx.py).get_type(), METHODS_ASKED_FOR)?;
     }
     if !constant {
         cx.statement.assumed_objects.push((object.clone_ref(cx.py), tracker));
@@ -253,7 +251,7 @@ pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&
 }
 
 /// Methods that an operation may call on its arguments.
-const METHODS_ASKED_FOR: [&str; 10] = [
+const METHODS_ASKED_FOR: &[&str] = &[
     "__getattribute__",
     "__getattr__",
     "__index__",
@@ -266,18 +264,63 @@ const METHODS_ASKED_FOR: [&str; 10] = [
     "__array__",
 ];
 
+/// Methods that an operation may call on an argument that is a number, text or container: it compares sizes and axes,
+/// and computes with them.
+const METHODS_OF_VALUES: &[&str] = &[
+    "__eq__",
+    "__ne__",
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+    "__contains__",
+    "__reversed__",
+    "__hash__",
+    "__complex__",
+    "__trunc__",
+    "__neg__",
+    "__pos__",
+    "__abs__",
+    "__add__",
+    "__radd__",
+    "__sub__",
+    "__rsub__",
+    "__mul__",
+    "__rmul__",
+    "__truediv__",
+    "__rtruediv__",
+    "__floordiv__",
+    "__rfloordiv__",
+    "__mod__",
+    "__rmod__",
+    "__pow__",
+    "__rpow__",
+];
+
+/// Breaks the graph if instances of a class derived from a builtin one have a method of the program that an operation
+/// may call, as the operation is given the value of the builtin class, or calls it while the statement is built.
+pub fn refuse_own_methods(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyType>) -> Flow<()> {
+    refuse_answering(&cx.trace, ty, METHODS_ASKED_FOR)?;
+    refuse_answering(&cx.trace, ty, METHODS_OF_VALUES)
+}
+
+fn refuse_answering(trace: &Trace<'_>, ty: &Bound<'_, PyType>, asked: &[&str]) -> Flow<()> {
+    let Some(method) = method_that_answers(trace, ty, asked) else { return Ok(()) };
+    let text = format!("an object with a {method}() of the program's is passed to a graph operation, which may ask it");
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+}
+
 /// Returns a method of the program, not of a library, that an operation may call. It would be called once while the
 /// statement is built, and again when it runs.
-fn method_that_answers(trace: &Trace<'_>, object: &Bound<'_, PyAny>) -> Option<&'static str> {
-    let ty = object.get_type();
-    if !cpython::is_heap_type(&ty) || object.is_instance_of::<PyType>() {
+fn method_that_answers<'a>(trace: &Trace<'_>, ty: &Bound<'_, PyType>, asked: &[&'a str]) -> Option<&'a str> {
+    if !cpython::is_heap_type(ty) {
         return None;
     }
     let is_programs = |name: &&str| {
-        let found = cpython::type_lookup(&ty, &PyString::intern(trace.py, name));
+        let found = cpython::type_lookup(ty, &PyString::intern(trace.py, name));
         let code = found.and_then(|found| found.cast_into::<PyFunction>().ok()?.getattr("__code__").ok());
         let file = code.and_then(|code| code.getattr("co_filename").ok()?.extract::<String>().ok());
         file.is_some_and(|file| !trace.runtime.is_library(&file))
     };
-    METHODS_ASKED_FOR.into_iter().find(is_programs)
+    asked.iter().copied().find(is_programs)
 }
