@@ -307,7 +307,7 @@ impl<'py> Operands<'py> {
     fn divide(&self, by_reciprocal: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
         if by_reciprocal {
             let number: f64 = self.number.extract()?;
-            if self.dtype != "float64" && number != 0.0 {
+            if !matches!(&*self.dtype, "float64" | "complex128") && number != 0.0 {
                 return Ok(None); // Static mode computes the same.
             }
             let reciprocal = (1.0 / number).into_pyobject(self.value.py())?.into_any();
