@@ -740,6 +740,90 @@ def test_values_with_gradients_are_written_where_none_is_recorded(value):
     assert sot.stats().graphs
 
 
+DIAGONALS = {
+    "of a number": lambda y: y.fill_diagonal_(0.0),
+    "of an integer": lambda y: y.fill_diagonal_(value=2, offset=1),
+    "below": lambda y: y.fill_diagonal_(-1.5, -1),
+    "wrapped": lambda y: y.fill_diagonal_(3.0, 0, True),
+    "wrapped and below": lambda y: y.fill_diagonal_(3.0, offset=-1, wrap=True),
+}
+DIAGONAL_TENSORS = {
+    "first axes": ((4, 4), (4,), {}),
+    "above": ((4, 4), (3,), {"offset": 1}),
+    "below": ((5, 3), (3,), {"offset": -1}),
+    "of three axes": ((2, 4, 3), (4, 2), {"dim1": 0, "dim2": 2}),
+    "negative axes": ((2, 4, 4), (2, 4), {"dim1": -2, "dim2": -1}),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "bool"])
+@pytest.mark.parametrize("shape", [[4, 4], [1, 1], [2, 5], [7, 3], [3, 3, 3]])
+@pytest.mark.parametrize("fill", DIAGONALS.values(), ids=DIAGONALS)
+def test_diagonals_are_filled(fill, shape, dtype, same):
+    """The operation is no method of a program's values."""
+
+    def f(x):
+        y = x.clone()
+        result = fill(y)
+        return y, result is y, x
+
+    x = (paddle.rand(shape) * 4).astype(dtype)
+    same(sot.symbolic_translate(f)(x), f(x))
+    assert not sot.stats().breaks and sot.stats().graphs == 1
+
+
+@pytest.mark.parametrize("shape, size, where", DIAGONAL_TENSORS.values(), ids=DIAGONAL_TENSORS)
+@pytest.mark.parametrize("method", ["fill_diagonal_tensor", "fill_diagonal_tensor_"])
+def test_diagonals_are_filled_with_tensors(method, shape, size, where, same):
+    def run(fn):
+        x, w = paddle.to_tensor(numbers, stop_gradient=False), paddle.to_tensor(row, stop_gradient=False)
+        y, result = fn(x, w)
+        (result * paddle.arange(1.0, result.numel() + 1).reshape(result.shape)).sum().backward()
+        return y, result, x.grad, w.grad
+
+    def f(x, w):
+        y = x * 2
+        result = getattr(y, method)(w * 3, **where)
+        return y, result * y
+
+    numbers, row = np.random.rand(*shape).astype("float32"), np.random.rand(*size).astype("float32")
+    same(run(sot.symbolic_translate(f)), run(f))
+    assert not sot.stats().breaks and sot.stats().graphs == 1
+
+
+@pytest.mark.parametrize("shape", [[4, 4], [7, 3], [3, 3, 3]])
+@pytest.mark.parametrize("arguments", [(0.0,), (1.5, 1), (1.5, -1, True)])
+def test_gradients_beside_a_filled_diagonal(arguments, shape, same):
+    def run(fn):
+        x = paddle.to_tensor(numbers, stop_gradient=False)
+        y = fn(x)
+        (y * y).sum().backward()
+        return y, x.grad
+
+    def f(x):
+        y = x * 2
+        y.fill_diagonal_(*arguments)
+        return y * 3
+
+    numbers = np.random.rand(*shape).astype("float32")
+    same(run(sot.symbolic_translate(f)), run(f))
+    assert not sot.stats().breaks and sot.stats().graphs == 1
+
+
+@pytest.mark.parametrize("fill", [lambda y: y.fill_diagonal_(), lambda y: y.fill_diagonal_(1.0, 0, False, None, 1)])
+def test_calls_of_fill_diagonal_that_are_errors(fill):
+    def f(x):
+        y = x * 2
+        try:
+            fill(y)
+        except TypeError:
+            return y
+        return y - 1
+
+    x = paddle.rand([3, 3])
+    assert sot.symbolic_translate(f)(x).tolist() == f(x).tolist()
+
+
 def test_arguments_by_keyword():
     def function(x):
         count = paddle.zeros([1])

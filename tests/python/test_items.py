@@ -159,3 +159,131 @@ def test_with_gradients():
         assert outcome(gradient, f, x, n) == outcome(gradient, translated, x, n)
     stats = sot.stats()
     assert (stats.breaks, stats.fallbacks, stats.graphs) == ({}, {}, 1)
+
+
+def written(x, n, *values):
+    y = tail(x)
+    y[n] = values[0] if values else 0.5
+    return y * 2
+
+
+def written_column(x, n):
+    y = tail(x)
+    y[:, n] = x[0] * 3
+    return y
+
+
+def written_number(x, n):
+    y = tail(x)
+    y[n, n] = x.sum()
+    return y + 1
+
+
+def written_last_axis(x, n):
+    y = tail(x)[None].tile([2, 1, 1])
+    y[..., n] = x[1]
+    return y
+
+
+def written_beside_a_number(x, n):
+    y = tail(x)
+    y[1, n] = x[0, 0]
+    return y
+
+
+def written_beside_a_step(x, n):
+    y = tail(x)
+    y[::-2, n] = x[2:, 0]
+    return y
+
+
+def written_with_a_new_axis(x, n):
+    y = tail(x)
+    y[n, None, 1:] = x[0, 1:]
+    return y
+
+
+def written_and_caught(x, n):
+    y = tail(x)
+    try:
+        y[n] = 1.0
+    except IndexError:
+        return y - 1
+    return y
+
+
+WRITING = [
+    written, written_column, written_number, written_last_axis, written_beside_a_number, written_beside_a_step,
+    written_with_a_new_axis, written_and_caught,
+]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("fn", WRITING)
+def test_a_tensor_says_where_is_written(fn, dtype):
+    """A program takes position -1 for none, and does not notice one behind the end."""
+    calls = [(x, n.astype(dtype)) for x, n in of_tensors()]
+    assert assert_same_as_eager(fn, calls, graph_errors=3).translations == 1
+
+
+@pytest.mark.parametrize("kind", ["float64", "int64", "bool", "complex64", "float16"])
+def test_numbers_of_other_types_are_written_where_a_tensor_says(kind):
+    def f(x, n):
+        y = x.clone()
+        y[n] = 1
+        y[n + 1, 0] = y[0, n]
+        return y
+
+    sot.reset()
+    fast = sot.symbolic_translate(f)
+    for n in (0, 1, -1, -2, -3):
+        x, n = (paddle.arange(9.0).reshape([3, 3]) % 4).astype(kind), paddle.to_tensor(n)
+        actual, expected = fast(x, n), f(x, n)
+        assert actual.dtype == expected.dtype and actual.numpy().tobytes() == expected.numpy().tobytes()
+    assert not sot.stats().breaks and sot.stats().graphs == 1
+
+
+def test_the_only_dimension_and_more_of_them():
+    def f(x, n):
+        y = x * 2
+        y[n] = x.sum()
+        return y
+
+    for shape in ([4], [1], [4, 2], [4, 2, 3]):
+        sizes = [(paddle.rand(shape), paddle.to_tensor(n)) for n in range(-shape[0], shape[0])]
+        assert_same_as_eager(f, sizes, graph_errors=0)
+
+
+def written_gradients(fn, x, n, value):
+    x, value = x.detach(), value.detach()
+    x.stop_gradient = value.stop_gradient = False
+    result = fn(x, n, value)
+    (result * paddle.arange(1.0, 17.0).reshape([4, 4])).sum().backward()
+    return [result, x.grad, value.grad]
+
+
+@pytest.mark.parametrize("shape", [[4], [1], []])
+def test_gradients_of_what_is_written_where_a_tensor_says(shape):
+    fast = sot.symbolic_translate(written)
+    sot.reset()
+    for x, n in of_tensors():
+        if -4 <= int(n) < 4:
+            value = paddle.full(shape, 2.5)
+            expected, actual = (written_gradients(fn, x, n, value) for fn in (written, fast))
+            for one, other in zip(actual, expected):
+                assert (one.shape, one.dtype, one.stop_gradient) == (other.shape, other.dtype, other.stop_gradient)
+                assert one.numpy().tobytes() == other.numpy().tobytes()
+    stats = sot.stats()
+    assert (stats.breaks, stats.fallbacks, stats.graphs) == ({}, {}, 1)
+
+
+@pytest.mark.parametrize("index", [lambda n: (n, [0, 1]), lambda n: (n, n, n), lambda n: n.astype("int16")])
+def test_positions_to_write_to_that_are_for_eager_mode(index):
+    def f(x, n):
+        y = tail(x)
+        y[index(n)] = 0.5
+        return y
+
+    x, n = paddle.rand([4, 4]), paddle.to_tensor(1)
+    assert outcome(sot.symbolic_translate(f), x, n) == outcome(f, x, n)
+    assert "backend-refused" in str(sot.stats())

@@ -30,7 +30,7 @@ pub(crate) fn refuse(
     if !callee.is_instance_of::<PyString>() && !is_frameworks(callee)? {
         return Ok(());
     }
-    if callee.extract::<&str>().is_ok_and(|name| name == "__getitem__") {
+    if callee.extract::<&str>().is_ok_and(|name| matches!(name, "__getitem__" | "__setitem__")) {
         refuse_position(paddle, &args.get_item(1)?)?;
     }
     if scalar::name(callee)?.is_some_and(|name| name == COMPARING_SHAPES) {

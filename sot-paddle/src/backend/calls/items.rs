@@ -13,13 +13,18 @@ use crate::backend::calls::stand_in::MethodArguments;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
-/// True if a call is an index with an integer of the graph.
+/// True if a call reads or writes at an index with an integer of the graph.
 pub(crate) fn are_at_positions(
     paddle: &Paddle,
     (kind, callee): (CallKind, &Bound<'_, PyAny>),
     args: &Bound<'_, PyTuple>,
 ) -> PyResult<bool> {
-    if kind != CallKind::Method || !callee.cast::<PyString>().is_ok_and(|name| name == "__getitem__") {
+    let method = match kind {
+        CallKind::Method => "__getitem__",
+        CallKind::InPlace => "__setitem__",
+        _ => return Ok(false),
+    };
+    if !callee.cast::<PyString>().is_ok_and(|name| name == method) {
         return Ok(false);
     }
     let Ok(index) = args.get_item(1) else { return Ok(false) };
@@ -91,6 +96,80 @@ pub(crate) fn in_two_steps<'py>(
         PyResult::Ok(MethodArguments { positional, keywords: None })
     };
     Ok(Some([step(slices)?, step(items)?]))
+}
+
+/// Returns the index by which a program writes to the items of a tensor, with each integer of the graph counted from
+/// the first item: a program writes to the slice from there to the next position, which is empty for the last one, -1.
+/// Appends a check for each, because a slice behind the end is empty, too. To be called in static mode.
+pub(crate) fn to_write_at<'py>(
+    paddle: &Paddle,
+    tensor: &Bound<'py, PyAny>,
+    index: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = index.py();
+    let given = parts(index).into_iter().map(|part| Ok((is_position(paddle, &part)?, part)));
+    let given = given.collect::<PyResult<Vec<_>>>()?;
+    if !given.iter().any(|(is_position, _)| *is_position) {
+        return Ok(index.clone());
+    }
+    let sizes = meta::of_value(paddle, tensor)?.map(|meta| meta.shape).unwrap_or_default();
+    if sizes.contains(&Some(0)) {
+        return Err(refused("in a tensor without items"));
+    }
+    let (mut written, mut checked) = (Vec::new(), vec![PyInt::new(py, 0).into_any(); sizes.len()]);
+    let mut axis = 0;
+    for (is_position, part) in without_ellipsis(py, given, sizes.len())? {
+        let selects = !part.is_none();
+        if is_position {
+            let Some(size) = sizes[axis] else { return Err(refused("in a dimension whose size only a run tells")) };
+            written.push(from_first(&part, size)?);
+            checked[axis] = part;
+        } else {
+            written.push(part);
+        }
+        axis += usize::from(selects);
+    }
+    append_check(paddle, &tensor.get_item(PyTuple::new(py, checked)?)?)?;
+    Ok(PyTuple::new(py, written)?.into_any())
+}
+
+/// Returns the parts of an index of positions, integers and slices, with slices in the place of an ellipsis. A part is
+/// preceded by whether it is a position.
+fn without_ellipsis<'py>(
+    py: Python<'py>,
+    parts: Vec<(bool, Bound<'py, PyAny>)>,
+    rank: usize,
+) -> PyResult<Vec<(bool, Bound<'py, PyAny>)>> {
+    let selects = |(is_position, part): &(bool, Bound<'py, PyAny>)| {
+        *is_position || part.is_exact_instance_of::<PyInt>() || part.is_instance_of::<PySlice>()
+    };
+    let selected = parts.iter().filter(|part| selects(part)).count();
+    let Some(left) = rank.checked_sub(selected) else { return Err(refused("beside too many others")) };
+    let none = py.None().into_bound(py);
+    let whole = cpython::new_slice(py, [&none, &none, &none])?;
+    let (mut expanded, mut left) = (Vec::new(), Some(left));
+    for part in parts {
+        if selects(&part) || part.1.is_none() {
+            expanded.push(part);
+        } else if let (true, Some(left)) = (part.1.is_instance_of::<PyEllipsis>(), left.take()) {
+            expanded.extend(std::iter::repeat_n((false, whole.clone()), left));
+        } else {
+            return Err(refused("beside a list, a tensor or a second ellipsis"));
+        }
+    }
+    Ok(expanded)
+}
+
+/// Counts a position from the first of this many items.
+fn from_first<'py>(position: &Bound<'py, PyAny>, size: i64) -> PyResult<Bound<'py, PyAny>> {
+    let (py, none) = (position.py(), Vec::<i64>::new());
+    let api = cpython::import(py, "paddle")?;
+    let size = api.call_method1("full", (none, size, position.getattr(intern!(py, "dtype"))?))?;
+    api.call_method1("remainder", (position, size))
+}
+
+fn refused(which: &str) -> PyErr {
+    PyNotImplementedError::new_err(format!("a write to a position that a tensor tells, {which}, is for eager mode"))
 }
 
 /// The parts of an index.

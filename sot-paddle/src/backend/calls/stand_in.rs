@@ -31,6 +31,10 @@ const METHODS: &[(&str, MakeStandIn)] = &[
     ("as_strided", as_strided),
     ("contiguous", |paddle, receiver, arguments| copy(paddle, receiver, "contiguous", arguments)),
     ("detach", detach),
+    ("fill_diagonal_tensor", |_, receiver, arguments| {
+        let value = fill_diagonal_tensor(receiver, &arguments.positional, arguments.keywords.as_ref())?;
+        Ok(StandIn { value, again: None })
+    }),
     ("is_dense", |_, receiver, _| answer(receiver, true)),
     ("is_selected_rows", |_, receiver, _| answer(receiver, false)),
     ("is_sparse", |_, receiver, _| answer(receiver, false)),
@@ -154,6 +158,18 @@ fn view<'py>(
     }
     let value = receiver.call_method1(intern!(receiver.py(), "reshape"), arguments.positional.clone())?;
     Ok(StandIn { value, again: Some(Step::method(receiver.py(), "view", &arguments.positional, None)) })
+}
+
+/// A tensor with other numbers on its diagonal. The function that makes it is no method of a program's values.
+pub(crate) fn fill_diagonal_tensor<'py>(
+    tensor: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let function = cpython::import(py, "paddle.tensor.manipulation")?.getattr("fill_diagonal_tensor")?;
+    let args: Vec<Bound<'_, PyAny>> = std::iter::once(tensor.clone()).chain(args.iter()).collect();
+    function.call(PyTuple::new(py, args)?, kwargs)
 }
 
 fn view_as<'py>(

@@ -8,6 +8,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::backend::calls::ignored_arguments;
+use crate::backend::calls::items;
+use crate::backend::calls::stand_in;
 use crate::backend::graph::builder::identity;
 use crate::backend::memory::views::{Views, VIEWS};
 use crate::backend::memory::write_histories::WriteHistories;
@@ -221,6 +223,8 @@ fn changed_by_method<'py>(
             draw(&function, args, kwargs)
         }
         INCREMENT => increment(paddle, args, kwargs),
+        "fill_diagonal_" => fill_diagonal(&changed, &rest, kwargs),
+        "fill_diagonal_tensor_" => stand_in::fill_diagonal_tensor(&changed, &rest, kwargs),
         "zero_" => api.call_method1("zeros_like", (changed,)),
         "detach_" if !paddle.grad_enabled(py)? => {
             refuse("it changes where the tensor's gradient goes, not its numbers")
@@ -229,22 +233,45 @@ fn changed_by_method<'py>(
     }
 }
 
+/// `fill_diagonal_(value, offset=0, wrap=False)`, whose counterpart is an operation without a method.
+fn fill_diagonal<'py>(
+    tensor: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let inspect = cpython::import(py, "inspect")?;
+    let function = cpython::import(py, "paddle.tensor.manipulation")?.getattr("fill_diagonal_")?;
+    let signature = inspect.call_method1("signature", (function,))?;
+    let args: Vec<Bound<'_, PyAny>> = std::iter::once(tensor.clone()).chain(args.iter()).collect();
+    let bound = signature.call_method("bind", PyTuple::new(py, args)?, kwargs)?;
+    bound.call_method0("apply_defaults")?;
+    let given = bound.getattr("arguments")?;
+    // Only in a matrix, the diagonal may end where it is not wrapped.
+    let wrap = match tensor.getattr(intern!(py, "shape"))?.len()? {
+        2 => given.get_item("wrap")?,
+        _ => PyBool::new(py, true).to_owned().into_any(),
+    };
+    let operations = cpython::import(py, "paddle")?.getattr("_C_ops")?;
+    operations.call_method1("fill_diagonal", (tensor, given.get_item("value")?, given.get_item("offset")?, wrap))
+}
+
 /// Returns a tensor with other items at an index.
 fn with_items<'py>(
     paddle: &Paddle,
     tensor: &Bound<'py, PyAny>,
     index: &Bound<'py, PyAny>,
-    items: &Bound<'py, PyAny>,
+    numbers: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     refuse_late_mask(paddle, index)?;
-    refuse_single_position(paddle, index)?;
-    refuse_gradient_of_value(paddle, tensor, items)?;
+    refuse_gradient_of_value(paddle, tensor, numbers)?;
+    let index = items::to_write_at(paddle, tensor, index)?;
     let py = tensor.py();
     // The operation writes over its operand, which other operations may still read.
     let copy = cpython::import(py, "paddle")?.call_method1("assign", (tensor,))?;
     let set = cpython::import(py, "paddle.base.variable_index")?.getattr("_setitem_static")?;
-    let items = as_tensor(paddle, &copy, items)?;
-    set.call1((copy, index, items))
+    let numbers = as_tensor(paddle, &copy, numbers)?;
+    set.call1((copy, index, numbers))
 }
 
 /// Refuses a value of another shape or element type than the tensor that it is written to.
@@ -333,19 +360,6 @@ fn as_tensor<'py>(paddle: &Paddle, to: &Bound<'py, PyAny>, value: &Bound<'py, Py
     }
     let api = cpython::import(value.py(), "paddle")?;
     api.call_method1("full", (vec![1], value, to.getattr("dtype")?))
-}
-
-/// Refuses a write at a position that a tensor without dimensions tells. A program writes to the slice from there to
-/// the next position, which is empty for the last one, -1.
-fn refuse_single_position(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<()> {
-    if let Ok(indices) = index.cast::<PyTuple>() {
-        return indices.iter().try_for_each(|index| refuse_single_position(paddle, &index));
-    }
-    let is_single = |meta: sot_core::backend::TensorMeta| meta.shape.is_empty() && &*meta.dtype != "bool";
-    if meta::of_value(paddle, index)?.is_some_and(is_single) {
-        return refuse("its position is a tensor without dimensions");
-    }
-    Ok(())
 }
 
 /// Refuses to write a value with gradients to a tensor without while no gradient is recorded. In eager mode the tensor

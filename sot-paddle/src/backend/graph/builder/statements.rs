@@ -98,7 +98,7 @@ impl PaddleBuilder {
             self.own_gradients.note(&self.paddle, callee, args, &result)?;
         }
         self.checked.check(&self.paddle, &target, &given, &result)?;
-        if items::are_at_positions(&paddle, (kind, callee), args)? {
+        if kind == CallKind::Method && items::are_at_positions(&paddle, (kind, callee), args)? {
             paddle.static_mode.within(callee.py(), &target, || items::append_check(&paddle, &result))?;
         }
         self.corrected_flags.correct(&self.paddle, &result)?;
