@@ -70,14 +70,9 @@ def test_the_advice_about_a_refused_operation_holds_where_a_break_is_an_error():
 
 
 DESCRIBED_WRONGLY = {
-    "all": lambda a, b: paddle.all(a),
-    "any": lambda a, b: a.any(),
-    "equal_all": lambda a, b: paddle.equal_all(b, b),
     "exp": lambda a, b: paddle.exp((a * 9).astype("int64")),
     "log in place": lambda a, b: (a * 9).astype("int32").log_(),
     "logaddexp": lambda a, b: paddle.logaddexp((a * 9).astype("int64"), (b * 9).astype("int64")),
-    "unique": lambda a, b: paddle.unique((a * 9).astype("int64")),
-    "matrix_rank": lambda a, b: paddle.linalg.matrix_rank(a),
 }
 
 
@@ -90,6 +85,75 @@ def test_results_of_other_types_than_static_mode_says(function):
     fast = sot.symbolic_translate(lambda a, b: use(a, b))
     assert outcome(fast, *operands()) == outcome(use, *operands())
     assert "backend-refused" in str(sot.stats())
+
+
+ODD = [[0.0, -0.0, 0.25], [float("nan"), float("inf"), -3.0], [0.0, 0.0, -0.0]]
+TRUTHS = {
+    "any": lambda x: x.any(),
+    "all": lambda x: x.all(),
+    "any of rows": lambda x: x.any(axis=-1, keepdim=True),
+    "all of columns": lambda x: paddle.all(x, 0),
+    "any of both": lambda x: paddle.any(x, axis=[0, 1]),
+    "a number": lambda x: x[1, 2].any() & x[0, 0].all(),
+    "equal_all": lambda x: paddle.equal_all(x, x * 1),
+    "equal_all of others": lambda x: paddle.equal_all(x, x + 1),
+    "used": lambda x: paddle.where(x.any(0), x, -x) * (~x.all(1)).astype(x.dtype) + x.all().astype(x.dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "int8", "bool"])
+@pytest.mark.parametrize("function", TRUTHS.values(), ids=TRUTHS)
+def test_truths_of_numbers(function, dtype, same):
+    """Static mode says that they are of the type of the numbers, which is corrected."""
+
+    def outcome(fn):
+        try:
+            return fn(x)
+        except (RuntimeError, ValueError, TypeError) as error:
+            return type(error)
+
+    x = paddle.to_tensor(ODD if "float" in dtype else [[0, 1, 2], [0, 0, 0], [3, 4, 5]], dtype="float32").astype(dtype)
+    expected, actual = outcome(function), outcome(sot.symbolic_translate(lambda x: function(x)))
+    same(actual, expected)
+    if not isinstance(expected, type):
+        assert not sot.stats().breaks and sot.stats().graphs == 1, sot.stats()
+
+
+CORRECTED = {
+    "unique": lambda a: paddle.unique((a * 9).astype("int64")),
+    "unique with more": lambda a: paddle.unique((a * 9).astype("int32"), True, True, True, axis=0),
+    "unique with indices": lambda a: paddle.unique(a, return_index=True, return_inverse=True, dtype="int32"),
+    "unique_consecutive": lambda a: paddle.unique_consecutive((a * 2).astype("int64"), True, True),
+    "matrix_rank": lambda a: paddle.linalg.matrix_rank(a),
+    "matrix_rank with a tolerance": lambda a: paddle.linalg.matrix_rank(a[None], tol=0.1) + 1,
+    "slogdet": lambda a: paddle.linalg.slogdet(a),
+    "slogdet of several": lambda a: paddle.linalg.slogdet(paddle.stack([a, a * 2, a.T]))[1] * 2,
+    "sums of unique": lambda a: (lambda values, counts: values.sum() * 3 + counts)(*paddle.unique((a * 9).astype("int64"), return_counts=True)),
+}
+
+
+@pytest.mark.parametrize("function", CORRECTED.values(), ids=CORRECTED)
+def test_descriptions_that_are_corrected(function, check):
+    a, _ = operands()
+    check(function, a)
+
+
+@pytest.mark.parametrize("shape", [[3, 3], [2, 3, 3]])
+def test_gradients_of_determinants(shape, same):
+    def f(x):
+        x = x.detach()
+        x.stop_gradient = False
+        result = determinants(x)
+        (result[1] * 2 + result[0]).sum().backward()
+        return result, x.grad
+
+    paddle.seed(2)
+    x = paddle.rand(shape) + paddle.eye(3)
+    determinants = paddle.linalg.slogdet
+    expected = f(x)
+    determinants = sot.symbolic_translate(lambda x: paddle.linalg.slogdet(x * 1))
+    same(f(x), expected)
+    assert not sot.stats().breaks and sot.stats().graphs == 1
 
 
 def test_a_layer_of_another_type():

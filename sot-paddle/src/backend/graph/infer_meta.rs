@@ -1,6 +1,6 @@
-//! Refuses operations whose result static mode describes wrongly: with another element type or shape than the kernel
-//! gives, or because it runs the kernel of another type than eager mode does. Later operations of the program would
-//! be built from the wrong meta.
+//! Operations whose result static mode describes wrongly: with another element type or shape than the kernel gives, or
+//! because it runs the kernel of another type than eager mode does. Later operations of the program would be built from
+//! the wrong meta, so it is corrected where nothing has been built from it yet, and the operation is refused elsewhere.
 
 use std::collections::HashSet;
 
@@ -20,6 +20,7 @@ use crate::backend::paddle::meta::{self, dtype_name};
 use crate::backend::paddle::operation;
 use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
+use sot_core::cpython;
 
 /// The correct element type of an operation's result.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ enum DtypeRule {
 /// Operations with a wrong description, with the rules for their first results. The rule for the first result must
 /// hold whichever result is used. Found by comparing eager mode with static mode for all functions and several element
 /// types (`tests/api_table`).
-const KINDS: [(&str, &[DtypeRule]); 20] = [
+const KINDS: [(&str, &[DtypeRule]); 19] = [
     ("pd_op.all", &[DtypeRule::Bool]),
     ("pd_op.any", &[DtypeRule::Bool]),
     ("pd_op.equal_all", &[DtypeRule::Bool]),
@@ -58,7 +59,6 @@ const KINDS: [(&str, &[DtypeRule]); 20] = [
     ("pd_op.matrix_rank_atol_rtol", &[DtypeRule::Int64]),
     ("pd_op.overlap_add", &[DtypeRule::Operand]),
     ("pd_op.reduce_as", &[DtypeRule::Operand]),
-    ("pd_op.slogdet", &[DtypeRule::OtherShape]),
     ("pd_op.slogdet_v2", &[DtypeRule::OtherShape]),
     ("pd_op.unique", &[DtypeRule::Operand, DtypeRule::Index, DtypeRule::Index, DtypeRule::Index]),
     ("pd_op.unique_consecutive", &[DtypeRule::Operand, DtypeRule::Index, DtypeRule::Index]),
@@ -115,12 +115,12 @@ impl CheckedOperations {
             let sources: Vec<Bound<'_, PyAny>> = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
             let name = operation.call_method0(intern!(py, "name"))?;
             let name = name.extract::<&str>()?;
-            if !is_described(replacer.paddle, (&operation, name), id, &sources)? {
+            let is_final = |result: &Bound<'_, PyAny>| Ok(finals.contains(&identity(replacer.paddle, result)?));
+            if !is_described(replacer, (&operation, name), id, &sources, is_final)? {
                 let types = sources.iter().map(dtype).collect::<PyResult<Vec<_>>>()?.join(", ");
                 let text = format!("static mode takes the result of {name} of {types} for another tensor than it is");
                 wrong = Err(PyNotImplementedError::new_err(text));
             }
-            let is_final = |result: &Bound<'_, PyAny>| Ok(finals.contains(&identity(replacer.paddle, result)?));
             wrong = wrong.and_then(|()| unknown_sizes::correct(&operation, name, &sources, is_final));
             wrong = wrong.and_then(|()| kernels::refuse_view(py, name));
             wrong = wrong.and_then(|()| kernels::refuse_missing(replacer.paddle, name, &sources));
@@ -136,21 +136,44 @@ impl CheckedOperations {
 }
 
 /// False if an operation is in `KINDS`, and static mode describes the result with this identity, or its first result,
-/// wrongly.
+/// wrongly. A wrong element type is corrected if no other operation has taken the result yet.
 fn is_described(
-    paddle: &Paddle,
+    replacer: &OperandReplacer<'_, '_>,
     (operation, name): (&Bound<'_, PyAny>, &str),
     used: u64,
     sources: &[Bound<'_, PyAny>],
+    is_final: impl Fn(&Bound<'_, PyAny>) -> PyResult<bool>,
 ) -> PyResult<bool> {
     let Some((_, rules)) = KINDS.iter().find(|(known, _)| *known == name) else { return Ok(true) };
     let results: Vec<Bound<'_, PyAny>> = operation.call_method0(intern!(operation.py(), "results"))?.extract()?;
     for (at, (result, rule)) in results.iter().zip(*rules).enumerate() {
-        if (at == 0 || identity(paddle, result)? == used) && !rule.is_that_of(result, sources)? {
+        if at > 0 && identity(replacer.paddle, result)? != used || rule.is_that_of(result, sources)? {
+            continue;
+        }
+        let Some(correct) = rule.correct_dtype(operation, sources)? else { return Ok(false) };
+        let is_unused = result.call_method0(intern!(result.py(), "use_empty"))?.is_truthy()?;
+        if !is_unused || !is_final(result)? {
             return Ok(false);
         }
+        set_dtype(replacer, result, &correct)?;
     }
     Ok(true)
+}
+
+/// Describes a value as one of another element type.
+fn set_dtype(replacer: &OperandReplacer<'_, '_>, value: &Bound<'_, PyAny>, dtype: &str) -> PyResult<()> {
+    let py = value.py();
+    // There is no other way to a type than a value that has it.
+    let of_that_type = replacer.paddle.static_mode.within(py, replacer.target, || {
+        let other = cpython::import(py, "paddle")?.call_method1("zeros", ([1], dtype))?;
+        let ty = other.call_method0(intern!(py, "type"))?;
+        let operation = other.call_method0(intern!(py, "get_defining_op"))?;
+        replacer.target.block(py).call_method1(intern!(py, "remove_op"), (operation,))?;
+        Ok(ty)
+    })?;
+    let create = cpython::import(py, "paddle.pir")?.getattr(intern!(py, "create_shaped_type"))?;
+    let ty = create.call1((of_that_type, value.getattr(intern!(py, "shape"))?))?;
+    value.call_method1(intern!(py, "set_type"), (ty,)).map(drop)
 }
 
 /// Removes the operations with these results from the program, which would run them, and the operations that use the
@@ -194,6 +217,21 @@ impl DtypeRule {
                 sources.iter().try_fold(true, |same, source| PyResult::Ok(same && dtype(source)? == ty))?
             }
             DtypeRule::OtherShape => false,
+        })
+    }
+
+    /// The element type of the result, if it is known.
+    fn correct_dtype(self, operation: &Bound<'_, PyAny>, sources: &[Bound<'_, PyAny>]) -> PyResult<Option<String>> {
+        let py = operation.py();
+        Ok(match self {
+            DtypeRule::Bool => Some("bool".to_owned()),
+            DtypeRule::Int64 => Some("int64".to_owned()),
+            DtypeRule::Index => {
+                let wanted = operation.call_method0(intern!(py, "attrs"))?.get_item("dtype")?;
+                Some(dtype_name(&wanted)?.to_string())
+            }
+            DtypeRule::Operand => sources.first().map(dtype).transpose()?,
+            DtypeRule::Floating | DtypeRule::OneForAll | DtypeRule::OtherShape => None,
         })
     }
 }

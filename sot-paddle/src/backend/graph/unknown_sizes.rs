@@ -1,6 +1,6 @@
 //! Corrects the sizes of results. Where the sizes of operands are not known, static mode computes with -1, which stands
 //! for an unknown size, as if it were a number. The sizes of `linspace` and `logspace` it takes for unknown even where
-//! their number of elements is a constant.
+//! their number of elements is a constant, and those of signs and logarithms of determinants for those of the matrices.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
@@ -23,17 +23,21 @@ pub(crate) fn correct(
             _ => Ok(()),
         };
     }
-    if !matches!(name, "pd_op.matmul" | "pd_op.fft_r2c" | "pd_op.fft_c2r" | "pd_op.cumsum" | "pd_op.logcumsumexp") {
+    let is_always_wrong = name == "pd_op.slogdet";
+    let is_wrong =
+        || matches!(name, "pd_op.matmul" | "pd_op.fft_r2c" | "pd_op.fft_c2r" | "pd_op.cumsum" | "pd_op.logcumsumexp");
+    if !is_always_wrong && !is_wrong() {
         return Ok(());
     }
     let shapes = sources.iter().map(shape).collect::<PyResult<Vec<_>>>()?;
-    if shapes.iter().all(|shape| !shape.contains(&UNKNOWN)) {
+    if !is_always_wrong && shapes.iter().all(|shape| !shape.contains(&UNKNOWN)) {
         return Ok(());
     }
     let result = operation.call_method1(intern!(operation.py(), "result"), (0,))?;
     let described = shape(&result)?;
     let correct = match (name, &shapes[..]) {
         ("pd_op.matmul", [left, right]) => of_product(&described, left, right),
+        ("pd_op.slogdet", [matrices]) => of_determinants(matrices),
         ("pd_op.fft_r2c" | "pd_op.fft_c2r", [source]) => of_transform(&described, source),
         // A sum over all axes is flat.
         (_, [source, ..]) if described.len() == 1 && source.len() != 1 => vec![UNKNOWN],
@@ -91,6 +95,12 @@ fn of_transform(described: &[i64], source: &[i64]) -> Vec<i64> {
     described.iter().zip(source).map(size).collect()
 }
 
+/// The shape of the signs and logarithms of determinants.
+fn of_determinants(matrices: &[i64]) -> Vec<i64> {
+    let batches = matrices.len().saturating_sub(2);
+    std::iter::once(2).chain(matrices[..batches].iter().copied()).collect()
+}
+
 fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     match value.getattr_opt(intern!(value.py(), "shape"))? {
         Some(shape) => shape.extract(),
@@ -111,6 +121,12 @@ mod tests {
         assert_eq!(of_product(&[-1, 6], &[-1, 6, 4], &[4]), [-1, 6]);
         assert_eq!(of_product(&[1, 3], &[4], &[-1, 4, 3]), [-1, 3]);
         assert_eq!(of_product(&[6, 3], &[6, -1], &[-1, 3]), [6, 3]);
+    }
+
+    #[test]
+    fn there_are_two_numbers_for_a_determinant() {
+        assert_eq!(of_determinants(&[3, 3]), [2]);
+        assert_eq!(of_determinants(&[4, -1, 3, 3]), [2, 4, -1]);
     }
 
     #[test]
