@@ -253,7 +253,7 @@ def test_scalars_that_change_are_inputs_of_the_graph(kind, dtype):
     x = paddle.to_tensor([1.5, -2.0, 0.0, -0.0]).astype(dtype)
     operators = [operator.add, operator.sub, operator.mul, operator.truediv, operator.gt, operator.eq]
     known = {  # pairs that are left to eager mode
-        np.float64: ["int64"], np.float32: ["int64", "float64"], np.int64: [], np.int32: [],
+        np.float64: ["int64"], np.float32: ["int64"], np.int64: [], np.int32: [],
     }[kind]
     for op in operators:
         sot.reset()
@@ -285,6 +285,27 @@ def test_quotients_and_powers_with_a_single_stay_in_the_graph(number):
         for _ in range(2):
             assert bits(fast(x)) == bits(function(x * 1) + 1)
     assert sot.stats().graphs == 4 and not sot.stats().breaks, sot.stats()
+
+
+@pytest.mark.parametrize("number", [0.1, 3.0, -2.0, 0.0, -0.0, float("inf"), float("nan"), 1e-40])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [[], [1], [2, 3]])
+def test_products_and_quotients_of_any_rank_with_a_single(shape, dtype, number):
+    """Eager mode converts the number to a tensor, whose type is the wider one."""
+    functions = [lambda x: x * single, lambda x: single * x, lambda x: x / single, lambda x: single / x]
+    single, numbers = np.float32(number), np.resize(np.array([1.5, -2.0, 7e-3, 3e30, -0.3, 1.0], dtype), shape)
+    for function in functions:
+
+        def run(fn):
+            x = paddle.to_tensor(numbers, stop_gradient=False)
+            y = fn(x * 1)
+            y.sum().backward()
+            return [(t.dtype, t.shape, t.stop_gradient, t.isnan().tolist(), paddle.nan_to_num(t).numpy().tobytes()) for t in (y, x.grad)]
+
+        sot.reset()
+        assert run(sot.symbolic_translate(lambda x: function(x))) == run(function)
+        if number or str(number) != "-0.0":
+            assert sot.stats().graphs == 1 and not sot.stats().breaks, sot.stats()
 
 
 def test_zeros_keep_their_sign():

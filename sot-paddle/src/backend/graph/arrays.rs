@@ -127,6 +127,12 @@ fn operator<'py>(
     // Eager mode treats an array without dimensions as a number. With two element types, eager mode decides which
     // pairs it refuses.
     let is_number = |array: &TensorMeta| array.shape.is_empty() && !is_scalar;
+    let widened = |(tensor, array): &(TensorMeta, TensorMeta)| {
+        is_scalar && (&*tensor.dtype, &*array.dtype) == ("float64", "float32")
+    };
+    if metas.as_ref().is_some_and(widened) {
+        return tensor.call_method1(method.cast()?, (array.call_method1("astype", ("float64",))?,));
+    }
     if metas.is_none_or(|(tensor, array)| is_number(&array) || tensor.dtype != array.dtype) {
         return Err(refused("an operator with an array of another element type, or without dimensions"));
     }

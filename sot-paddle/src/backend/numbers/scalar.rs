@@ -172,12 +172,11 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
     if matches!(operator, "__getitem__" | "__setitem__") {
         return INTEGERS.contains(&&*name).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind);
     }
-    // Operators that convert the number to a tensor of one dimension, or compute differently than with a Python number.
+    // Operators that convert the number to a tensor of one dimension. A power computes differently with it than with one
+    // without dimensions, and its result has one, too.
     let is_unlike = |operator: &str| {
         matches!(operator, "and" | "or" | "xor" | "matmul")
-            || &*name == "float32"
-                && CONVERTING.contains(&operator)
-                && (tensor.shape.is_empty() || &*tensor.dtype == "float64")
+            || &*name == "float32" && operator == "pow" && (tensor.shape.is_empty() || &*tensor.dtype == "float64")
     };
     let is_plain = || {
         let is_float = matches!(&*tensor.dtype, "float32" | "float64");
