@@ -47,7 +47,7 @@ pub(super) const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
 
 /// Attributes that are read or called as those of any object: Python code that calls other methods, or C code that is
 /// simulated.
-const FOLLOWED_ATTRIBUTES: &[&str] = &["__class__", "clear_grad", "clear_gradient"];
+const FOLLOWED_ATTRIBUTES: &[&str] = &["__class__", "clear_grad", "clear_gradient", "istft"];
 
 /// Methods and properties for eager mode only that are followed: they read what is known, or call other methods.
 const EAGER_METHODS: &[&str] =
