@@ -26,7 +26,8 @@ use sot_core::cpython;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DtypeRule {
     Bool,
-    Int64,
+    /// The type that the release gives ranks of matrices.
+    Rank,
     /// `int32` or `int64`.
     Index,
     /// Floating or complex: numbers of other types become `float32`.
@@ -54,9 +55,9 @@ const KINDS: [(&str, &[DtypeRule]); 19] = [
     ("pd_op.log2", &[DtypeRule::Floating]),
     ("pd_op.lstsq", &[DtypeRule::OtherShape]),
     ("pd_op.matmul", &[DtypeRule::OneForAll]),
-    ("pd_op.matrix_rank", &[DtypeRule::Int64]),
-    ("pd_op.matrix_rank_tol", &[DtypeRule::Int64]),
-    ("pd_op.matrix_rank_atol_rtol", &[DtypeRule::Int64]),
+    ("pd_op.matrix_rank", &[DtypeRule::Rank]),
+    ("pd_op.matrix_rank_tol", &[DtypeRule::Rank]),
+    ("pd_op.matrix_rank_atol_rtol", &[DtypeRule::Rank]),
     ("pd_op.overlap_add", &[DtypeRule::Operand]),
     ("pd_op.reduce_as", &[DtypeRule::Operand]),
     ("pd_op.slogdet_v2", &[DtypeRule::OtherShape]),
@@ -147,10 +148,10 @@ fn is_described(
     let Some((_, rules)) = KINDS.iter().find(|(known, _)| *known == name) else { return Ok(true) };
     let results: Vec<Bound<'_, PyAny>> = operation.call_method0(intern!(operation.py(), "results"))?.extract()?;
     for (at, (result, rule)) in results.iter().zip(*rules).enumerate() {
-        if at > 0 && identity(replacer.paddle, result)? != used || rule.is_that_of(result, sources)? {
+        if at > 0 && identity(replacer.paddle, result)? != used || rule.is_that_of(replacer.paddle, result, sources)? {
             continue;
         }
-        let Some(correct) = rule.correct_dtype(operation, sources)? else { return Ok(false) };
+        let Some(correct) = rule.correct_dtype(replacer.paddle, operation, sources)? else { return Ok(false) };
         let is_unused = result.call_method0(intern!(result.py(), "use_empty"))?.is_truthy()?;
         if !is_unused || !is_final(result)? {
             return Ok(false);
@@ -205,11 +206,11 @@ fn remove(paddle: &Paddle, target: &BuildTarget, py: Python<'_>, results: &HashS
 const KEPT: [&str; 2] = ["pd_op.data", "builtin.parameter"];
 
 impl DtypeRule {
-    fn is_that_of(self, result: &Bound<'_, PyAny>, sources: &[Bound<'_, PyAny>]) -> PyResult<bool> {
+    fn is_that_of(self, paddle: &Paddle, result: &Bound<'_, PyAny>, sources: &[Bound<'_, PyAny>]) -> PyResult<bool> {
         let ty = dtype(result)?;
         Ok(match self {
             DtypeRule::Bool => ty == "bool",
-            DtypeRule::Int64 => ty == "int64",
+            DtypeRule::Rank => ty == paddle.release.rank_dtype,
             DtypeRule::Index => matches!(&*ty, "int32" | "int64"),
             DtypeRule::Floating => ty.contains("float") || ty.contains("complex"),
             DtypeRule::Operand => sources.first().map(dtype).transpose()?.is_none_or(|operand| operand == ty),
@@ -221,11 +222,16 @@ impl DtypeRule {
     }
 
     /// The element type of the result, if it is known.
-    fn correct_dtype(self, operation: &Bound<'_, PyAny>, sources: &[Bound<'_, PyAny>]) -> PyResult<Option<String>> {
+    fn correct_dtype(
+        self,
+        paddle: &Paddle,
+        operation: &Bound<'_, PyAny>,
+        sources: &[Bound<'_, PyAny>],
+    ) -> PyResult<Option<String>> {
         let py = operation.py();
         Ok(match self {
             DtypeRule::Bool => Some("bool".to_owned()),
-            DtypeRule::Int64 => Some("int64".to_owned()),
+            DtypeRule::Rank => Some(paddle.release.rank_dtype.to_owned()),
             DtypeRule::Index => {
                 let wanted = operation.call_method0(intern!(py, "attrs"))?.get_item("dtype")?;
                 Some(dtype_name(&wanted)?.to_string())

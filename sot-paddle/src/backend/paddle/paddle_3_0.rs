@@ -11,6 +11,7 @@ use crate::backend::paddle::release::{none_if_empty, Release, Runner};
 pub(crate) static RELEASE: Release = Release {
     recorder_module: "paddle.jit.pir_dy2static.parameter_recorder",
     divides_by_reciprocal: true,
+    rank_dtype: "int32",
     where_float: "float64",
     where_dimensions: 1,
     follows_eager_methods: false,

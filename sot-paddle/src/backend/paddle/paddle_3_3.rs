@@ -10,6 +10,7 @@ use crate::backend::paddle::release::{none_if_empty, Release, Runner};
 pub(crate) static RELEASE: Release = Release {
     recorder_module: "paddle.jit.dy2static.parameter_recorder",
     divides_by_reciprocal: false,
+    rank_dtype: "int64",
     where_float: "float32",
     where_dimensions: 0,
     follows_eager_methods: true,

@@ -15,6 +15,8 @@ pub(crate) struct Release {
     pub(crate) recorder_module: &'static str,
     /// True if eager `tensor / number` multiplies by the reciprocal; static mode always does.
     pub(crate) divides_by_reciprocal: bool,
+    /// The element type of the ranks of matrices.
+    pub(crate) rank_dtype: &'static str,
     /// The element type of the tensor that `where` makes of a `float`.
     pub(crate) where_float: &'static str,
     /// The least number of dimensions of the tensor that `where` makes of a number.
