@@ -254,6 +254,22 @@ def test_the_only_dimension_and_more_of_them():
         assert_same_as_eager(f, sizes, graph_errors=0)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_writes_in_dimensions_of_open_sizes(axis):
+    def f(x, n):
+        y = tail(x)
+        y[(n, slice(None)) if axis == 0 else (slice(None), n)] = 0.5
+        return y
+
+    sizes = [(paddle.rand([size, 4]), paddle.to_tensor(n)) for size, n in ((4, 1), (5, 2), (6, -1), (7, 3), (8, -4))]
+    translated = sot.symbolic_translate(f)
+    sot.reset()
+    for x, n in sizes + sizes[:2]:
+        assert outcome(f, x, n) == outcome(translated, x, n)
+    stats = sot.stats()
+    assert (stats.breaks, stats.fallbacks, stats.graph_errors) == ({}, {}, 0)
+
+
 def written_gradients(fn, x, n, value):
     x, value = x.detach(), value.detach()
     x.stop_gradient = value.stop_gradient = False

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PyInt, PySlice, PyString, PyTuple};
-use sot_core::backend::{CallKind, TensorMeta};
+use sot_core::backend::{CallKind, SizesMatter, TensorMeta};
 use sot_core::cpython;
 
 use crate::backend::calls::stand_in::MethodArguments;
@@ -121,7 +121,9 @@ pub(crate) fn to_write_at<'py>(
     for (is_position, part) in without_ellipsis(py, given, sizes.len())? {
         let selects = !part.is_none();
         if is_position {
-            let Some(size) = sizes[axis] else { return Err(refused("in a dimension whose size only a run tells")) };
+            let Some(size) = sizes[axis] else {
+                return Err(SizesMatter::new_err("a position is counted from the end"));
+            };
             written.push(from_first(&part, size)?);
             checked[axis] = part;
         } else {
