@@ -1231,14 +1231,17 @@ def test_statements_that_take_numbers_or_write(fn, late, as_programs):
     assert sot.stats().replayed == 1 and not sot.stats().breaks
 
 
-def test_what_was_given_has_been_written_to(as_programs):
-    """The input now depends on the program's own results, so the statements cannot be called again."""
-    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False) * 1
-    result = sot.symbolic_translate(lambda x: x + 1)(x)
-    x.add_(result)
-    with pytest.raises(RuntimeError, match="second backward pass goes through a program"):
-        (slope,) = paddle.grad((x * x).sum(), result, create_graph=True)
-        slope.sum().backward()
+def test_what_was_given_has_been_written_to(as_programs, same):
+    """The input now depends on the program's own results, so the statements cannot be called again. A gradient by the
+    only result does not need them."""
+    slopes = []
+    for call in (lambda x: x + 1, sot.symbolic_translate(lambda x: x + 1)):
+        x = paddle.to_tensor([1.0, 2.0], stop_gradient=False) * 1
+        result = call(x)
+        x.add_(result)
+        slopes += paddle.grad((x * x).sum(), result, create_graph=True)
+        slopes[-1].sum().backward()
+    same(slopes[1].detach(), slopes[0].detach())
 
     sot.reset()
     x = paddle.to_tensor([1.0, 2.0], stop_gradient=False) * 1
@@ -1247,6 +1250,84 @@ def test_what_was_given_has_been_written_to(as_programs):
     first.register_hook(print)
     with pytest.raises(RuntimeError, match="a hook on a result of a program"):
         second.sum().backward()
+
+
+def twice_derived(x):
+    for _ in range(3):
+        x = (x * 1.1).tanh()
+    return x
+
+
+# Programs whose last operation has no second derivative, each with a function that makes its arguments from a leaf, and
+# one that makes a loss from the leaf and the results.
+ONCE_DERIVED = {
+    "one result": (lambda x: (twice_derived(x).cumsum(0),), lambda x: (x,), lambda x, h: (h * h).sum()),
+    "and a program after it": (
+        lambda x: (twice_derived(x).cumsum(0),),
+        lambda x: (x,),
+        lambda x, h: sot.symbolic_translate(lambda h: (h * h).exp().mean())(h),
+    ),
+    "two results": (
+        lambda x: (lambda h: (h.exp(), h * h))(twice_derived(x).cumsum(0)),
+        lambda x: (x,),
+        lambda x, h, other: (h * h * other).sum(),
+    ),
+    "two results, of two arguments": (
+        lambda x, y: (lambda h: (h.exp(), h * h))(twice_derived(x) * y),
+        lambda x: (x, x.cumsum(0)),
+        lambda x, h, other: (h * h * other).sum(),
+    ),
+    "two results, beside the program": (
+        lambda x, y: (lambda h: (h.exp(), h * h))(twice_derived(x) * y),
+        lambda x: (x, x * 2),
+        lambda x, h, other: (h * h * other).sum() + x.cumsum(0).sum(),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ONCE_DERIVED)
+def test_no_second_derivative_is_taken_before_the_result_of_a_program(case, as_programs, same):
+    """A gradient by a result does not need the operations that made the result, whose derivatives may have none."""
+    fn, given, loss_of = ONCE_DERIVED[case]
+
+    def run(call):
+        x = paddle.to_tensor([[0.3, -0.2], [0.5, 0.1]], stop_gradient=False)
+        results = call(*given(x))
+        loss = loss_of(x, *results)
+        (slope,) = paddle.grad(loss, results[0], create_graph=True)
+        (loss + (slope * slope).mean()).backward()
+        return slope.detach(), x.grad
+
+    expected = run(fn)
+    fast = sot.symbolic_translate(fn)
+    for _ in range(3):
+        same(run(fast), expected)
+
+
+def test_where_eager_mode_has_no_second_derivative(as_programs):
+    """The same error comes from the same call."""
+
+    def by_the_input(x, results):
+        return paddle.grad(results[0].sum(), x, create_graph=True)
+
+    def by_an_earlier_result(x, results):
+        return paddle.grad(results[0].cumsum(0).sum(), results[1], create_graph=True)
+
+    def run(call, way):
+        x = paddle.ones([2, 2])
+        x.stop_gradient = False
+        results = call(x)
+        with pytest.raises(RuntimeError, match="cumsum_grad doesn't have any grad op"):
+            way(x, results)
+
+    def fn(x):
+        h = twice_derived(x)
+        return h.cumsum(0) * h, h
+
+    for way in (by_the_input, by_an_earlier_result):
+        sot.reset()
+        for call in (fn, *[sot.symbolic_translate(fn)] * 2):
+            run(call, way)
 
 
 def test_infinite_gradients_that_hooks_look_at(as_programs, same):

@@ -7,6 +7,7 @@ the latest program first.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -247,8 +248,14 @@ def is_undefined(gradient: Optional[paddle.Tensor]) -> bool:
 # The arguments of a pass: outputs, inputs, weights.
 Arguments = Tuple[Sequence[paddle.Tensor], Sequence[paddle.Tensor], Sequence[Optional[paddle.Tensor]]]
 # A function like `paddle.grad` that stops at programs, and also returns the gradients that have reached programs. Its
-# additional arguments are the tensors that no gradient flows through, and whether hooks are called.
+# additional arguments are the tensors that no gradient flows through, whether hooks are called, and (if not as asked)
+# whether the gradients have gradients.
 UpToPrograms = Callable[..., Tuple[Gradients, List[Met]]]
+# A tensor such that a pass for gradients with respect to it reaches a program with a wanted result: number of the run,
+# tensor, and whether it is the only result of the program.
+Source = Tuple[int, paddle.Tensor, bool]
+# A pass for its inputs, and for the given sources.
+ForSources = Callable[[List[paddle.Tensor]], Tuple[Gradients, List[Met]]]
 
 
 def differentiable(up_to_programs: UpToPrograms, arguments: Arguments, gradients: Gradients, has_hooks: bool) -> Gradients:
@@ -256,9 +263,9 @@ def differentiable(up_to_programs: UpToPrograms, arguments: Arguments, gradients
     to what outputs or weights come from. The given gradients were computed without hooks."""
     outputs, _, weights = arguments
     try:
-        made = _through_statements(up_to_programs, arguments, {}, (), False)[0]
+        made = _through_statements(up_to_programs, arguments, _Results(), False)[0]
         made = [None if known is None else _checked(known, found) for known, found in zip(gradients, made)]
-        return _with_hooks(up_to_programs, arguments, {}, ())[0] if has_hooks else made
+        return _with_hooks(up_to_programs, arguments, _Results())[0] if has_hooks else made
     except _NotTheSame:
         if has_hooks:
             _sot._refuse_hook()
@@ -269,26 +276,27 @@ def by_results(
     up_to_programs: UpToPrograms,
     arguments: Arguments,
     gradients: Gradients,
-    places: Sequence[Optional[int]],
-    results: Tuple[Dict[Result, int], Sequence[Result]],
+    places: Sequence[int],
+    results: Tuple[Dict[Result, int], Sequence[Result], Sequence[Source]],
     asked: Tuple[int, bool, bool, bool],
 ) -> Optional[Gradients]:
-    """Return `count` gradients: with respect to the inputs that have places, and to the wanted results of programs,
-    without flow through the stopped results. `None` if that is impossible."""
-    wanted, stopped = results
+    """Return `count` gradients: with respect to the inputs, and to the wanted results of programs, without flow through
+    the stopped results. `None` if that is impossible. The given gradients are those with respect to the inputs, and to
+    the sources that are no inputs."""
+    wanted, stopped, sources = results
     count, have_gradients, may_be_unused, has_hooks = asked
     made: List[Any] = [None] * count
     try:
-        parts, found = _through_statements(up_to_programs, arguments, wanted, stopped, False)
         if not stopped:
-            parts = [part if is_undefined(known) else _checked(known, part) for known, part in zip(gradients, parts)]
+            _check_statements(up_to_programs, arguments, gradients, wanted, sources)
+        of_programs = _Results(wanted, stopped, sources)
+        parts, found = _through_statements(up_to_programs, arguments, of_programs, False)
         if has_hooks:
-            parts, found = _with_hooks(up_to_programs, arguments, wanted, stopped)
+            parts, found = _with_hooks(up_to_programs, arguments, of_programs)
     except _NotTheSame:
         return None
     for part, place in zip(parts, places):
-        if place is not None:
-            made[place] = _sum(made[place], part)
+        made[place] = _sum(made[place], part)
     for result, place in wanted.items():
         made[place] = _sum(made[place], found.get(result))
     made = [None if is_undefined(gradient) else gradient if have_gradients else gradient.detach() for gradient in made]
@@ -296,6 +304,28 @@ def by_results(
     if unused and not may_be_unused:
         say_unused(count, unused[0])
     return made
+
+
+def _check_statements(
+    up_to_programs: UpToPrograms,
+    arguments: Arguments,
+    gradients: Gradients,
+    wanted: Iterable[Result],
+    sources: Sequence[Source],
+) -> None:
+    """Check that a pass through statements, up to all sources, gives the known gradients. It needs no second
+    derivatives, which the operations on the way to the sources may not have."""
+    outputs, inputs, weights = arguments
+    asked = _with_sources(inputs, [source for _, source, _ in sources])
+    known = {id(tensor): gradient for tensor, gradient in zip(asked, gradients)}
+    only = [(run, source) for run, source, is_only in sources if is_only]
+    tensors = _with_sources(inputs, [source for _, source, is_only in sources if not is_only])
+    of_programs = _Results(wanted, (), [(run, source, True) for run, source in only])
+    parts, found = _through_statements(lambda *given: up_to_programs(*given, False), (outputs, tensors, weights), of_programs, False)
+    checked = [*zip(tensors, parts), *((source, found.get((run, 0))) for run, source in only)]
+    for tensor, part in checked:
+        if not is_undefined(known[id(tensor)]):
+            _checked(known[id(tensor)], part)
 
 
 def say_unused(count: int, at: int) -> None:
@@ -306,24 +336,73 @@ def say_unused(count: int, at: int) -> None:
     paddle.grad(paddle.add_n([tensor for index, tensor in enumerate(inputs) if index != at]), inputs[:count])
 
 
+class _Results:
+    """The results of programs that gradients are asked for (`wanted`), and those that no gradient flows through
+    (`stopped`). Paddle gives no gradient by one of several results, so a pass that is to reach their program must be
+    for a source, too."""
+
+    def __init__(
+        self, wanted: Iterable[Result] = (), stopped: Iterable[Result] = (), sources: Sequence[Source] = ()
+    ) -> None:
+        self.wanted, self.stopped, self._sources = list(wanted), list(stopped), sources
+        # The sources that passes are for, by the run whose statements a pass begins with.
+        self._chosen: Dict[Optional[int], List[paddle.Tensor]] = {}
+
+    def run_pass(self, number: Optional[int], for_sources: ForSources) -> Tuple[Gradients, List[Met]]:
+        """Run a pass that begins with the statements of a run (`None`: with the outputs), and reaches the programs before
+        it that have wanted results.
+
+        A pass for all sources may fail where eager mode has no pass: an operation between a source and the outputs, or
+        between two sources, has no second derivative. Then it is made for one source of each program."""
+        if number in self._chosen:
+            return for_sources(self._chosen[number])
+        ahead: Dict[int, List[paddle.Tensor]] = {}
+        for run, source, _ in self._sources:
+            if number is None or run < number:
+                ahead.setdefault(run, []).append(source)
+        chosen = [source for sources in ahead.values() for source in sources]
+        try:
+            made = for_sources(chosen)
+        except Exception:
+            ways = [_way_to(run, sources, for_sources) for run, sources in ahead.items()]
+            if not ahead or None in ways:
+                raise
+            chosen = [source for way in ways for source in way or ()]
+            made = for_sources(chosen)
+        self._chosen[number] = chosen
+        return made
+
+
+def _way_to(run: int, sources: List[paddle.Tensor], for_sources: ForSources) -> Optional[List[paddle.Tensor]]:
+    """Return at most one of the sources, with which a pass reaches the run. `None` if each pass fails."""
+    for way in ([], *([source] for source in sources)):
+        try:
+            if any(met[0] == run for met in for_sources(way)[1]):
+                return way
+        except Exception:
+            continue
+    return None
+
+
 def _with_hooks(
-    up_to_programs: UpToPrograms, arguments: Arguments, wanted: Iterable[Result], stopped: Iterable[Result]
+    up_to_programs: UpToPrograms, arguments: Arguments, of_programs: _Results
 ) -> Tuple[Gradients, Dict[Result, Optional[paddle.Tensor]]]:
     """Like `_through_statements`, with hooks, each of which may be called only once."""
     from . import _late_hooks
 
     before, _late_hooks.hooks_called = _late_hooks.hooks_called, set()
     try:
-        return _through_statements(up_to_programs, arguments, wanted, stopped, True)
+        return _through_statements(up_to_programs, arguments, of_programs, True)
     finally:
         _late_hooks.hooks_called = before
 
 
 def _through_statements(
-    up_to_programs: UpToPrograms, arguments: Arguments, wanted: Iterable[Result], stopped: Iterable[Result], calls_hooks: bool
+    up_to_programs: UpToPrograms, arguments: Arguments, of_programs: _Results, calls_hooks: bool
 ) -> Tuple[Gradients, Dict[Result, Optional[paddle.Tensor]]]:
     """Return the gradients with respect to the inputs, and to the wanted results of programs that are reached."""
     outputs, inputs, weights = arguments
+    wanted, stopped = of_programs.wanted, of_programs.stopped
     # For each run that is still to come: the function that calls its statements, and the gradients that have reached
     # its results.
     pending: Dict[int, Tuple[Callable[[], Any], Dict[int, paddle.Tensor]]] = {}
@@ -334,7 +413,9 @@ def _through_statements(
     while True:
         by_result = [at for run, at in wanted if run == number]
         not_through = [results[at] for run, at in stopped if run == number and at in results]
-        parts, met = up_to_programs(outputs, [*inputs, *(results[at] for at in by_result)], weights, not_through, calls_hooks)
+        begins = (outputs, [*inputs, *(results[at] for at in by_result)], weights)
+        run_pass = functools.partial(_run_pass, up_to_programs, begins, not_through, calls_hooks)
+        parts, met = of_programs.run_pass(number, run_pass)
         sums = [_sum(so_far, part) for so_far, part in zip(sums, parts)]
         if number is not None:
             found.update(((number, at), part) for at, part in zip(by_result, parts[len(inputs) :]))
@@ -348,6 +429,8 @@ def _through_statements(
             # An input of the run has been written to since, and now depends on the run's own results.
             raise _NotTheSame
         number = max(pending)
+        if not inputs and all(run > number for run, _ in wanted):
+            return sums, found
         call, came = pending.pop(number)
         results = call()
         if results is None:
@@ -362,6 +445,24 @@ def _through_statements(
         weights = [varying(gradient).clone() for gradient in came.values()]
         with paddle.enable_grad():
             outputs = [paddle.assign(results[at]) for at in came]
+
+
+def _run_pass(
+    up_to_programs: UpToPrograms,
+    arguments: Arguments,
+    not_through: List[paddle.Tensor],
+    calls_hooks: bool,
+    sources: List[paddle.Tensor],
+) -> Tuple[Gradients, List[Met]]:
+    outputs, inputs, weights = arguments
+    asked = _with_sources(inputs, sources)
+    return up_to_programs(outputs, asked, weights, not_through, calls_hooks) if asked else ([], [])
+
+
+def _with_sources(inputs: Sequence[paddle.Tensor], sources: Iterable[paddle.Tensor]) -> List[paddle.Tensor]:
+    """Return the inputs, and the sources that are no inputs, each once: Paddle takes no input twice."""
+    known = {id(tensor) for tensor in inputs}
+    return [*inputs, *{id(source): source for source in sources if id(source) not in known}.values()]
 
 
 def _sum(one: Any, other: Any) -> Any:

@@ -31,15 +31,17 @@ fn gradients<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> P
             Some(ResultOf::Program(run, at)) => {
                 paddle_knows = false;
                 hold_back(function.py(), &run)?;
-                wanted.push(WantedResult { run, at, place });
+                wanted.push(WantedResult { run, at, place, only: None });
             }
             // With `create_graph`, the pass stops at this result.
-            Some(ResultOf::Only(run)) if creates => wanted.push(WantedResult { run, at: 0, place }),
+            Some(ResultOf::Only(run)) if creates => {
+                wanted.push(WantedResult { run, at: 0, place, only: Some(input) });
+            }
             Some(ResultOf::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
             Some(ResultOf::Made(run, at)) if run.upgrade().is_none_or(|run| run.carries_other_gradients(at)) => {
                 paddle_knows = false;
                 hold_back(function.py(), &run)?;
-                wanted.push(WantedResult { run, at: made::key(at), place });
+                wanted.push(WantedResult { run, at: made::key(at), place, only: None });
             }
             origin => {
                 if let Some(ResultOf::Trial(passes, _)) = origin {
@@ -101,10 +103,24 @@ fn hold_back(py: Python<'_>, run: &Weak<PastRun>) -> PyResult<()> {
 }
 
 /// A result of a program with respect to which a gradient is asked for, and its index among all inputs.
-struct WantedResult {
+struct WantedResult<'py> {
     run: Weak<PastRun>,
     at: usize,
     place: usize,
+    /// The result itself, if the program has no other.
+    only: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> WantedResult<'py> {
+    /// Tensors such that a pass for gradients with respect to them reaches the program. `None` if no pass may reach it.
+    fn sources(&self, py: Python<'py>, run: &PastRun) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        // The pass ends at an only result. What comes before it need have no second derivative.
+        if let Some(only) = &self.only {
+            return Ok(Some(vec![only.clone()]));
+        }
+        let mut sources = Vec::new();
+        Ok(run.sources(py, &mut sources)?.then_some(sources))
+    }
 }
 
 /// The tensors that no gradient flows through.
@@ -149,26 +165,23 @@ fn by_results<'py>(
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
     inputs: Vec<(usize, Bound<'py, PyAny>)>,
-    wanted: Vec<WantedResult>,
+    wanted: Vec<WantedResult<'py>>,
     stopped: StoppedTensors<'py>,
     paddle_knows: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = function.py();
     let count = args[1].len()?;
-    let (mut places, mut inputs): (Vec<_>, Vec<_>) =
-        inputs.into_iter().map(|(place, input)| (Some(place), input)).unzip();
-    let by_result = PyDict::new(py);
-    for WantedResult { run, at, place } in wanted {
-        let Some(run) = run.upgrade() else { return Ok(None) };
-        by_result.set_item((run.number, at), place)?;
-        for called in run.called(py, at)? {
-            places.push(Some(place));
+    let (mut places, mut inputs): (Vec<_>, Vec<_>) = inputs.into_iter().unzip();
+    let (by_result, mut sources) = (PyDict::new(py), Vec::new());
+    for result in wanted {
+        let Some(run) = result.run.upgrade() else { return Ok(None) };
+        by_result.set_item((run.number, result.at), result.place)?;
+        for called in run.called(py, result.at)? {
+            places.push(result.place);
             inputs.push(called);
         }
-        if !run.sources(py, &mut inputs)? {
-            return Ok(None);
-        }
-        places.resize(inputs.len(), None);
+        let Some(found) = result.sources(py, &run)? else { return Ok(None) };
+        sources.extend(found.into_iter().map(|source| (run.number, source, result.only.is_some())));
     }
     let no_gradients = PyList::empty(py);
     for (run, at) in stopped.results {
@@ -179,20 +192,37 @@ fn by_results<'py>(
     if let Some(others) = first.get_mut(7) {
         *others = PyList::new(py, stopped.others)?.into_any();
     }
-    first[1] = PyList::new(py, inputs)?.into_any();
+    first[1] = with_sources(py, &inputs, &sources)?;
     (first[3], first[4], first[6]) = (py_true(py), PyBool::new(py, false).to_owned().into_any(), py_true(py));
     let (gradients, passed) = run(Pass::without_hooks(PassKind::Keeps), function, &first)?;
     if paddle_knows && passed.kept.is_empty() {
         return Ok(None);
     }
+    first[1] = PyList::new(py, inputs)?.into_any();
     let given = PyTuple::new(py, &first[..3])?;
     let asked = (count, flag(args, 4)?, flag(args, 6)?, passed.has_hooks(py));
     // The arguments for the second call: `first` has the same flags as `args`, except for second gradients.
     first[4] = args[4].clone();
     let made = again(function, &first, &passed.kept, |module, up_to_programs| {
-        module.call_method1("by_results", (up_to_programs, given, gradients, places, (by_result, no_gradients), asked))
+        let results = (by_result, no_gradients, sources);
+        module.call_method1("by_results", (up_to_programs, given, gradients, places, results, asked))
     })?;
     Ok((!made.is_none()).then_some(made))
+}
+
+/// The inputs of a pass, and after them the sources that are no inputs, each once.
+fn with_sources<'py>(
+    py: Python<'py>,
+    inputs: &[Bound<'py, PyAny>],
+    sources: &[(u64, Bound<'py, PyAny>, bool)],
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut all = inputs.to_vec();
+    for (_, source, _) in sources {
+        if !all.iter().any(|known| known.is(source)) {
+            all.push(source.clone());
+        }
+    }
+    Ok(PyList::new(py, all)?.into_any())
 }
 
 /// Does `work`, which is given a function that runs a pass up to programs: `function` with `args`, except for outputs,
@@ -217,6 +247,9 @@ fn again<'py>(
     let (function, rest) = (function.clone().unbind(), PyTuple::new(py, rest)?.unbind());
     let up_to_programs = cpython::fastcall(py, "up_to_programs", "", move |py, args| {
         let mut rest: Vec<_> = rest.bind(py).iter().collect();
+        if let Some(creates) = args.get(5) {
+            rest[1] = creates.clone();
+        }
         rest[4] = rest[4].call_method1("__add__", (&args[3],))?;
         let hooks = if flag(args, 4)? { Hooks::Called } else { Hooks::Muted };
         let pass = Pass { hooks, ..Pass::new(PassKind::StopsAtPrograms) };
