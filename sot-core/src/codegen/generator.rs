@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::resumed_frame::{Continuation, ResumedFrame};
+use super::resumed_frame::{Reentry, ResumedFrame};
 use super::CodeGen;
 use crate::error::Flow;
 use crate::machine::executor::{Checkpoint, Frame};
@@ -17,8 +17,8 @@ impl CodeGen<'_, '_> {
         let saved = Checkpoint::of_suspended(frame);
         let source = ResumeSource::of(py, &saved.unit)?;
         let stack = layout::of_stack(self.trace, &saved, saved.stack.len());
-        let continuation = Continuation { place: saved.at, entry: Entry::Yield, stack };
-        let resumed = ResumedFrame::new(self.trace, &source, &saved, continuation, false)?;
+        let reentry = Reentry { place: saved.at, entry: Entry::Yield, stack };
+        let resumed = ResumedFrame::new(self.trace, &source, &saved, reentry, false)?;
         let maker = Arc::clone(&resumed.target).suspended(py)?;
         self.begin_call(|cg| cg.load_const(maker))?;
         self.load_globals(saved.globals)?;

@@ -16,8 +16,8 @@ use crate::resume::ResumeSource;
 use crate::resume::{self, Entry, Item, ResumeKey, ResumeTarget, Slot, Value};
 use crate::version::PyVersion;
 
-/// Where a frame continues: the instruction, how its resume function enters it, and the stack there.
-pub(super) struct Continuation {
+/// Where and how the resume function of a frame enters it again: the instruction, the entry, and the stack there.
+pub(super) struct Reentry {
     pub(super) place: Label,
     pub(super) entry: Entry,
     pub(super) stack: Vec<Item>,
@@ -43,10 +43,10 @@ impl ResumedFrame {
         trace: &Trace<'_>,
         source: &ResumeSource<'_>,
         frame: &Checkpoint,
-        continuation: Continuation,
+        reentry: Reentry,
         drives_itself: bool,
     ) -> Flow<Self> {
-        let Continuation { place, entry, stack } = continuation;
+        let Reentry { place, entry, stack } = reentry;
         let locals = resumed_locals(trace, frame, source);
         let (cleared, hidden) = hidden(trace, frame);
         let key = ResumeKey {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::super::resumed_frame::{instruction_at, Continuation, ResumedFrame};
+use super::super::resumed_frame::{instruction_at, Reentry, ResumedFrame};
 use super::BreakCodeGen;
 use crate::bytecode::Op;
 use crate::error::Flow;
@@ -15,13 +15,13 @@ use crate::resume::{layout, Entry, Finish, Item, Value};
 impl BreakCodeGen<'_, '_> {
     /// Hands over all frames, and returns what the outermost one's resume function returns. The innermost frame
     /// continues as given.
-    pub(super) fn hand_over(&mut self, innermost: Continuation) -> Flow<()> {
+    pub(super) fn hand_over(&mut self, innermost: Reentry) -> Flow<()> {
         let frames = self.resumed_frames(self.at.frames.len(), innermost)?;
         self.call_hand_over(&frames, None)
     }
 
     /// Hands over the frames down to the one that catches `exception`, which begins by raising it.
-    pub(super) fn hand_over_raising(&mut self, level: usize, innermost: Continuation, exception: Value) -> Flow<()> {
+    pub(super) fn hand_over_raising(&mut self, level: usize, innermost: Reentry, exception: Value) -> Flow<()> {
         let frames = self.resumed_frames(level + 1, innermost)?;
         self.call_hand_over(&frames, Some(exception))
     }
@@ -86,31 +86,31 @@ impl BreakCodeGen<'_, '_> {
 
     /// Returns the resume functions of the outermost `count` frames, the outermost first. The last of them continues
     /// as given, the others behind their calls.
-    fn resumed_frames(&mut self, count: usize, innermost: Continuation) -> Flow<Vec<ResumedFrame>> {
+    fn resumed_frames(&mut self, count: usize, innermost: Reentry) -> Flow<Vec<ResumedFrame>> {
         let mut resumed = vec![self.resumed_frame(count - 1, innermost)?];
         for level in (0..count - 1).rev() {
-            let continuation = self.behind_call(level, resumed[resumed.len() - 1].arguments);
-            resumed.push(self.resumed_frame(level, continuation)?);
+            let reentry = self.behind_call(level, resumed[resumed.len() - 1].arguments);
+            resumed.push(self.resumed_frame(level, reentry)?);
         }
         resumed.reverse();
         Ok(resumed)
     }
 
-    fn resumed_frame(&mut self, level: usize, continuation: Continuation) -> Flow<ResumedFrame> {
+    fn resumed_frame(&mut self, level: usize, reentry: Reentry) -> Flow<ResumedFrame> {
         let (frame, source) = (&self.at.frames[level], &self.sources[level]);
-        let resumed = ResumedFrame::new(self.cg.trace, source, frame, continuation, level > 0)?;
+        let resumed = ResumedFrame::new(self.cg.trace, source, frame, reentry, level > 0)?;
         self.cg.add_resume(resumed.code);
         Ok(resumed)
     }
 
     /// Where a frame that calls the next one continues. Its stack is without the operands of the calling instruction,
     /// and with the items that the instruction keeps below the result.
-    fn behind_call(&self, level: usize, arguments: usize) -> Continuation {
+    fn behind_call(&self, level: usize, arguments: usize) -> Reentry {
         let (frame, source) = (&self.at.frames[level], &self.sources[level]);
         let claim = self.at.frames[level + 1].claim.as_ref();
         let finish = source.finish_at(frame.at).or(claim.map(|claim| claim.finish)).unwrap_or(Finish::Keep);
         let stack = self.below_call(frame, source, claim);
-        Continuation { place: frame.at, entry: Entry::Return(arguments, finish), stack }
+        Reentry { place: frame.at, entry: Entry::Return(arguments, finish), stack }
     }
 
     fn below_call(&self, frame: &Checkpoint, source: &ResumeSource<'_>, claim: Option<&Claim>) -> Vec<Item> {

@@ -10,7 +10,7 @@ mod variables;
 
 use rustc_hash::FxHashSet;
 
-use super::resumed_frame::{instruction_at, Continuation};
+use super::resumed_frame::{instruction_at, Reentry};
 use super::{CodeGen, NewCode};
 use crate::bytecode::{Instruction, Label, Op};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -163,7 +163,7 @@ impl BreakCodeGen<'_, '_> {
         }
         let frame = &frames[level];
         let stack = self.layout(frame, catcher(frame).unwrap_or(0));
-        let raise = Continuation { place: frame.at, entry: Entry::Raise, stack };
+        let raise = Reentry { place: frame.at, entry: Entry::Raise, stack };
         self.hand_over_raising(level, raise, Value::Left(exception))
     }
 
@@ -295,7 +295,7 @@ impl BreakCodeGen<'_, '_> {
             (Some(call), Some(finish)) => (call, Entry::Finish(finish)),
             _ => (place, Entry::Next),
         };
-        self.hand_over(Continuation { place, entry, stack })
+        self.hand_over(Reentry { place, entry, stack })
     }
 }
 
