@@ -220,6 +220,21 @@ def test_a_class_that_must_not_be_derived_from(x):
 
 
 @given(one)
+def test_forms_of_type_variables_made_in_the_function(x):
+    T, P = typing.TypeVar("T"), typing.TypeVar("P")
+    listed = typing.List[T]
+    both = typing.Dict[listed, T]
+    held = {T: 1, P: 2}
+    return (
+        x + 1,
+        listed.__parameters__[0] is T,
+        both.__parameters__ == (T,),
+        typing.Dict[P, listed].__parameters__ == (P, T),
+        (held[T], held[P], T in held, len({T, P, T})),
+    )
+
+
+@given(one)
 def test_forms_that_are_no_bases(x):
     def derived(base):
         class Subclass(base):

@@ -233,6 +233,11 @@ pub(crate) fn is_known(trace: &Trace<'_>, variable: VarId) -> bool {
     trace.vars.as_kind::<ConstructedVariable>(variable).is_some_and(|made| made.exact)
 }
 
+/// True if the variable is an object made by `call`: new code makes another one in each call.
+pub(crate) fn is_constructed(trace: &Trace<'_>, variable: VarId) -> bool {
+    trace.vars.as_kind::<ConstructedVariable>(variable).is_some()
+}
+
 impl Variable for ConstructedVariable {
     fn kind(&self) -> &'static str {
         "made"

@@ -15,6 +15,7 @@ use sot_core::variable::{Form, VarId};
 use super::plain::{hashed_in_c, is_atom, type_compares_by_identity, MAX_DEPTH};
 use super::Equality;
 use crate::classes::object::is_compared_value;
+use crate::classes::stand_in::is_constructed;
 use crate::containers::dict;
 use crate::containers::range::RangeVariable;
 use crate::containers::set::SetVariable;
@@ -128,12 +129,13 @@ pub(super) fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<
         return Ok((!constant).then_some((id.object(), true)));
     }
     let payload = cx.see(variable)?;
-    if payload.object().is_some() || payload.constant().is_some() {
+    let is_made = is_constructed(&cx.trace, variable);
+    if payload.constant().is_some() || payload.object().is_some() && !is_made {
         return Ok(None);
     }
     let ty = payload.python_type(&cx.trace);
-    let by_identity = matches!(payload.form(), Form::Instance | Form::Function | Form::Exception)
-        && ty.cast::<PyType>().is_ok_and(type_compares_by_identity);
+    let is_object = matches!(payload.form(), Form::Instance | Form::Function | Form::Exception);
+    let by_identity = (is_object || is_made) && ty.cast::<PyType>().is_ok_and(type_compares_by_identity);
     if by_identity {
         assume_own_comparison(cx, variable)?;
     }
