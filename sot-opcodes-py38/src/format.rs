@@ -71,9 +71,9 @@ fn formatting(
     value: VarId,
     specification: Option<VarId>,
 ) -> Flow<Option<(VarId, CallArgs)>> {
-    let is_text = if cx.trace.is_open_number(value) {
+    let is_text = if cx.trace.is_lazy_number(value) {
         cx.trace.vars.get(value).python_type(&cx.trace).is(cx.py.get_type::<PyString>())
-    } else if cx.trace.is_open(value) {
+    } else if cx.trace.is_open_number(value) {
         false
     } else {
         cx.known(value)?.is_some_and(|value| value.is_exact_instance_of::<PyString>())

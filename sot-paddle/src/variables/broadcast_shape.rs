@@ -28,7 +28,7 @@ fn broadcast(cx: &mut OpcodeExecutor<'_>, one: VarId, other: VarId) -> Flow<Opti
     let (Some(mut one), Some(mut other)) = (cx.see(one)?.items(cx, one)?, cx.see(other)?.items(cx, other)?) else {
         return Ok(None);
     };
-    if !one.iter().chain(&other).any(|&size| cx.trace.is_open(size)) {
+    if !one.iter().chain(&other).any(|&size| cx.trace.is_open_number(size)) {
         return Ok(None);
     }
     if one.len() < other.len() {

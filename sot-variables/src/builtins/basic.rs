@@ -360,14 +360,14 @@ fn special(cx: &mut OpcodeExecutor<'_>, value: VarId, name: &str, args: &[VarId]
 fn sum(cx: &mut OpcodeExecutor<'_>, iterable: VarId, start: VarId) -> Flow<VarId> {
     let (mut total, mut numbers) = (start, vec![start]);
     cx.each(iterable, |cx, item| {
-        if cx.trace.is_open(item) || cx.trace.is_open(total) {
+        if cx.trace.is_open_number(item) || cx.trace.is_open_number(total) {
             total = sum_of_known(cx, std::mem::take(&mut numbers), total)?;
             if is_whole(&cx.trace, total) && is_whole(&cx.trace, item) {
                 total = cx.binary(BinaryOp::Add, total, item)?;
                 return Ok(());
             }
             // CPython does not sum floats by plain `+`, so the values are specialised on.
-            if cx.trace.is_open(item) || cx.see(item)?.constant().is_some() {
+            if cx.trace.is_open_number(item) || cx.see(item)?.constant().is_some() {
                 cx.see(total)?;
                 cx.see(item)?;
             }
@@ -386,7 +386,8 @@ fn sum(cx: &mut OpcodeExecutor<'_>, iterable: VarId, start: VarId) -> Flow<VarId
 /// True if the variable is an integer, known or open.
 fn is_whole(trace: &Trace<'_>, value: VarId) -> bool {
     let payload = trace.vars.get(value);
-    trace.is_open(value) || payload.constant().is_some_and(|known| known.bind(trace.py).is_exact_instance_of::<PyInt>())
+    trace.is_open_number(value)
+        || payload.constant().is_some_and(|known| known.bind(trace.py).is_exact_instance_of::<PyInt>())
 }
 
 fn is_number(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {

@@ -36,7 +36,7 @@ fn has_open_items(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>) -> Flow<boo
         return Ok(false);
     }
     let items = payload.items(cx, value)?;
-    Ok(items.is_some_and(|items| items.iter().any(|&item| cx.trace.is_open(item))))
+    Ok(items.is_some_and(|items| items.iter().any(|&item| cx.trace.is_open_number(item))))
 }
 
 /// Calls the function if its arguments are known. Sizes that are left open stay so.

@@ -144,7 +144,7 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     }
     let [message, category, depth, source] = args.named("warn", ["message", "category", "stacklevel", "source"], 1)?;
     let message = required(message)?;
-    if !cx.trace.is_open_number(message) && cx.known_str(message)?.is_none() {
+    if !cx.trace.is_lazy_number(message) && cx.known_str(message)?.is_none() {
         return Err(cannot("warnings.warn() of something that is no known text"));
     }
     if let Some(source) = source {

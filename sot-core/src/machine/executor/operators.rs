@@ -85,7 +85,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `op operand`
     pub fn unary(&mut self, op: UnaryOp, operand: VarId) -> Flow<VarId> {
-        if op == UnaryOp::Positive && (self.trace.is_open(operand) || lazy_number::is_of_sizes(&self.trace, operand)) {
+        if op == UnaryOp::Positive
+            && (self.trace.is_open_number(operand) || lazy_number::is_of_sizes(&self.trace, operand))
+        {
             return Ok(operand);
         }
         if op == UnaryOp::Invert && open_input::is_open_integer(self, operand) {
@@ -166,7 +168,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         // An open number is never a singleton.
         for (side, other) in [(lhs, rhs), (rhs, lhs)] {
-            if (self.trace.is_open(side) || self.trace.is_open_number(side))
+            if (self.trace.is_open_number(side) || self.trace.is_lazy_number(side))
                 && self.trace.vars.get(other).constant().is_some_and(|other| is_singleton(other.bind(self.py)))
             {
                 return Ok(false);
@@ -229,7 +231,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `item in container`, or `not in` if `invert`.
     pub fn contains(&mut self, container: VarId, item: VarId, invert: bool) -> Flow<VarId> {
-        if !self.trace.is_open(item) {
+        if !self.trace.is_open_number(item) {
             self.see(item)?;
         }
         let found = self.see(container)?.contains(self, container, item)?;
@@ -266,7 +268,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// The payload of a variable whose type alone is needed. An open number has a known type, so the trace does not
     /// specialise on its value.
     pub fn see_type(&mut self, value: VarId) -> Flow<Rc<dyn Variable>> {
-        if self.trace.is_open(value) || self.trace.is_open_number(value) {
+        if self.trace.is_open_number(value) || self.trace.is_lazy_number(value) {
             return Ok(self.trace.vars.get(value));
         }
         self.see(value)

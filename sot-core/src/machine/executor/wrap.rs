@@ -118,7 +118,7 @@ fn refuse_short_lived_class(cx: &OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
 }
 
 fn materialize_lazy(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
-    if cx.trace.is_open(id) {
+    if cx.trace.is_open_number(id) {
         return Err(open_sizes::needs(cx, id));
     }
     if let Some(number) = cx.trace.vars.as_kind::<LazyNumber>(id) {

@@ -140,7 +140,7 @@ impl<'py> Trace<'py> {
 
     /// True if the variable is a number that differs from call to call, or a text of one, on which the trace has not
     /// specialised. Guards the type, which the code that repeats a computation relies on.
-    pub fn is_open_number(&mut self, id: VarId) -> bool {
+    pub fn is_lazy_number(&mut self, id: VarId) -> bool {
         let Some(number) = self.vars.as_kind::<LazyNumber>(id) else { return false };
         let tracker = self.vars.tracker(id);
         self.guards.add(tracker, Test::TypeIs(Identity::of(number.value.bind(self.py).get_type().as_any())));
@@ -375,8 +375,10 @@ fn in_python_all(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>
 /// Returns both operands as numbers that new code computes, if one is open and the present value of the other is
 /// known.
 fn in_python_both(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId) -> Flow<(VarId, VarId)> {
-    let known = |trace: &Trace<'_>, id| trace.is_open(id) || lazily_known(trace, id).is_some();
-    if !(cx.trace.is_open(lhs) || cx.trace.is_open(rhs)) || !(known(&cx.trace, lhs) && known(&cx.trace, rhs)) {
+    let known = |trace: &Trace<'_>, id| trace.is_open_number(id) || lazily_known(trace, id).is_some();
+    if !(cx.trace.is_open_number(lhs) || cx.trace.is_open_number(rhs))
+        || !(known(&cx.trace, lhs) && known(&cx.trace, rhs))
+    {
         return Ok((lhs, rhs));
     }
     Ok((open_number::in_python(cx, lhs)?.unwrap_or(lhs), open_number::in_python(cx, rhs)?.unwrap_or(rhs)))

@@ -74,7 +74,7 @@ impl OpcodeExecutor<'_> {
 
     /// True if the variable is an open integer that a graph can take as input.
     pub fn is_open_argument(&self, id: VarId) -> bool {
-        if self.trace.is_open(id) {
+        if self.trace.is_open_number(id) {
             return true;
         }
         let Some(now) = lazy_number::lazy_integer(&self.trace, id) else { return false };
@@ -207,7 +207,7 @@ fn needs_number(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
 
 /// True if the variable is an integer that is left open.
 pub(in crate::machine::executor) fn is_open_integer(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
-    cx.trace.is_open(id) || cx.is_open_argument(id)
+    cx.trace.is_open_number(id) || cx.is_open_argument(id)
 }
 
 /// Number of translations for which the number must have had another value before it is left open; 0 for a number

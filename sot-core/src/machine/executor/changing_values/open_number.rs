@@ -110,7 +110,7 @@ impl Trace<'_> {
     }
 
     /// True if the variable is an open size or an integer computed from open sizes.
-    pub fn is_open(&self, id: VarId) -> bool {
+    pub fn is_open_number(&self, id: VarId) -> bool {
         self.vars.as_kind::<OpenNumber>(id).is_some()
     }
 }
@@ -118,7 +118,7 @@ impl Trace<'_> {
 /// `lhs op rhs` of an open number and another open number or a known integer, for operators that cannot fail; `None`
 /// for other operands.
 pub(super) fn open_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-    if !cx.trace.is_open(lhs) && !cx.trace.is_open(rhs) {
+    if !cx.trace.is_open_number(lhs) && !cx.trace.is_open_number(rhs) {
         return Ok(None);
     }
     let lazy = |id| lazy_number::lazy_integer(&cx.trace, id).is_some();
@@ -127,15 +127,15 @@ pub(super) fn open_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId,
         BinaryOp::FloorDivide | BinaryOp::Remainder => integer_in(&cx.trace, rhs).is_some_and(|divisor| divisor != 0),
         _ => false,
     };
-    let is_integer = |id| cx.trace.is_open(id) || lazy(id) || integer_in(&cx.trace, id).is_some();
+    let is_integer = |id| cx.trace.is_open_number(id) || lazy(id) || integer_in(&cx.trace, id).is_some();
     if !(cannot_fail && is_integer(lhs) && is_integer(rhs)) {
         return Ok(None);
     }
     for side in [lhs, rhs] {
-        if cx.trace.is_open_number(side) {
+        if cx.trace.is_lazy_number(side) {
             continue;
         }
-        if !cx.trace.is_open(side) {
+        if !cx.trace.is_open_number(side) {
             cx.see(side)?;
         }
     }
@@ -150,7 +150,7 @@ pub(in crate::machine::executor) fn open_compare(
     lhs: VarId,
     rhs: VarId,
 ) -> Flow<Option<VarId>> {
-    if !cx.trace.is_open(lhs) && !cx.trace.is_open(rhs) {
+    if !cx.trace.is_open_number(lhs) && !cx.trace.is_open_number(rhs) {
         return Ok(None);
     }
     let (Some(left), Some(right)) = (size_now(cx, lhs)?, size_now(cx, rhs)?) else { return Ok(None) };
@@ -163,7 +163,7 @@ pub(in crate::machine::executor) fn open_compare(
 
 /// The truth of an open number: specialises on the answer, not on the value.
 pub(in crate::machine::executor) fn open_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Option<bool>> {
-    if !cx.trace.is_open(number) {
+    if !cx.trace.is_open_number(number) {
         return Ok(None);
     }
     let zero = cx.trace.integer(0)?;

@@ -139,7 +139,7 @@ pub fn equal(cx: &mut OpcodeExecutor<'_>, a: VarId, b: VarId) -> Flow<bool> {
         return Ok(true);
     }
     let equal = cx.compare(CompareOp::Equal, a, b)?;
-    if cx.trace.is_open(a) || cx.trace.is_open(b) {
+    if cx.trace.is_open_number(a) || cx.trace.is_open_number(b) {
         return cx.truth(equal); // Sizes are no NaNs.
     }
     if let (Some(a), Some(b)) = (cx.known(a)?, cx.known(b)?) {
