@@ -195,12 +195,14 @@ fn cargo_counts(lines: &[String]) -> String {
     counts_text(&[(sum("passed"), "passed"), (sum("failed"), "failed"), (sum("ignored"), "ignored")])
 }
 
-/// Reads pytest's last summary line, such as `3 failed, 20 passed, 1 skipped in 4.20s`.
+/// Reads pytest's last summary line, such as `3 failed, 20 passed, 1 skipped in 4.20s`. With `-q` among the arguments
+/// there is none.
 fn pytest_counts(lines: &[String]) -> String {
     let words = ["passed", "failed", "error", "skipped", "xfailed"];
     let is_summary = |line: &&String| line.contains(" in ") && words.iter().any(|word| number_before(line, word) > 0);
     let Some(line) = lines.iter().rev().find(is_summary) else {
-        return "no tests".to_owned();
+        let has_run = lines.iter().any(|line| line.trim_end().ends_with("[100%]"));
+        return if has_run { "not counted" } else { "no tests" }.to_owned();
     };
     counts_text(&words.map(|word| (number_before(line, word), word)))
 }
@@ -271,5 +273,6 @@ mod tests {
         );
         assert_eq!(pytest_counts(&lines("12 passed in 0.1s")), "12 passed");
         assert_eq!(pytest_counts(&lines("no tests ran in 0.01s")), "no tests");
+        assert_eq!(pytest_counts(&lines("....     [100%]")), "not counted");
     }
 }
