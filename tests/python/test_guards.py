@@ -622,6 +622,7 @@ def test_keys_that_are_removed_and_put_back_are_behind_all_others(same, kind):
         ours, expected = kind(dict.fromkeys(keys, 1)), kind(dict.fromkeys(keys, 1))
         same(fast(x, ours), f(x, expected))
         assert list(ours.items()) == list(expected.items())
+    assert sot.stats().graphs
 
 
 @pytest.mark.parametrize("key", [(1, 2), 1.5, True, None, "text", 7])

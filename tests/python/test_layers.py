@@ -404,3 +404,4 @@ def test_attribute_reads_of_a_layer_that_change_later(same):
             del Net.__getattribute__
         for _ in range(2):
             same(fast(x), net(x) + 1)
+    assert sot.stats().graphs and sot.stats().hits

@@ -321,7 +321,8 @@ def _check_statements(
     only = [(run, source) for run, source, is_only in sources if is_only]
     tensors = _with_sources(inputs, [source for _, source, is_only in sources if not is_only])
     of_programs = _Results(wanted, (), [(run, source, True) for run, source in only])
-    parts, found = _through_statements(lambda *given: up_to_programs(*given, False), (outputs, tensors, weights), of_programs, False)
+    begins = (outputs, tensors, weights)
+    parts, found = _through_statements(lambda *given: up_to_programs(*given, False), begins, of_programs, False)
     checked = [*zip(tensors, parts), *((source, found.get((run, 0))) for run, source in only)]
     for tensor, part in checked:
         if not is_undefined(known[id(tensor)]):

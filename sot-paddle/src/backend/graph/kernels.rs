@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use sot_core::cpython;
 
 use crate::backend::paddle::meta::dtype_name;
+use crate::backend::paddle::operation;
 use crate::backend::paddle::state;
 use crate::backend::paddle::Paddle;
 
@@ -72,9 +73,7 @@ pub(crate) fn refuse_missing(paddle: &Paddle, name: &str, sources: &[Bound<'_, P
 
 /// True if a value is a number that an operation takes, not a tensor of the program's.
 fn is_constant(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = value.py();
-    let operation = value.call_method0(intern!(py, "get_defining_op"))?;
-    Ok(!operation.is_none() && operation.call_method0(intern!(py, "name"))?.extract::<&str>()? == "pd_op.full")
+    Ok(operation::constant_of(value)?.is_some())
 }
 
 fn kernels(py: Python<'_>) -> PyResult<&Kernels> {

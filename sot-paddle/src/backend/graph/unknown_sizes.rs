@@ -6,6 +6,8 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::backend::paddle::operation;
+
 /// A size that is not known while tracing.
 const UNKNOWN: i64 = -1;
 
@@ -63,12 +65,8 @@ fn set_shape(result: &Bound<'_, PyAny>, shape: Vec<i64>) -> PyResult<()> {
 
 /// Returns the integer of which a value is a constant tensor.
 fn constant(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-    let py = value.py();
-    let operation = value.call_method0(intern!(py, "get_defining_op"))?;
-    if operation.is_none() || operation.call_method0(intern!(py, "name"))?.extract::<&str>()? != "pd_op.full" {
-        return Ok(None);
-    }
-    let number: f64 = operation.call_method0(intern!(py, "attrs"))?.get_item("value")?.extract()?;
+    let Some(operation) = operation::constant_of(value)? else { return Ok(None) };
+    let number: f64 = operation.call_method0(intern!(value.py(), "attrs"))?.get_item("value")?.extract()?;
     Ok((number.fract() == 0.0 && (0.0..=f64::from(i32::MAX)).contains(&number)).then_some(number as i64))
 }
 

@@ -18,6 +18,7 @@ use crate::backend::numbers::exact::{self, ExactNumber, OperandReplacer};
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta::{self, dtype_name};
+use crate::backend::paddle::operation;
 use crate::backend::paddle::Paddle;
 
 /// Element types whose numbers are computed as `float32`.
@@ -272,9 +273,7 @@ impl CallNumbers {
             }
             return Ok(());
         }
-        let is_constant =
-            !constant.is_none() && constant.call_method0(intern!(py, "name"))?.extract::<&str>()? == "pd_op.full";
-        if self.rounds && is_constant {
+        if self.rounds && operation::constant_of(source)?.is_some() {
             return Err(exact::refused("pd_op.cast"));
         }
         Ok(())

@@ -18,6 +18,13 @@ pub(crate) fn name_of(operation: &Bound<'_, PyAny>) -> PyResult<String> {
     operation.call_method0(intern!(operation.py(), "name"))?.extract()
 }
 
+/// Returns the operation that makes a value, if it makes a constant: a tensor filled with one number.
+pub(crate) fn constant_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let operation = value.call_method0(intern!(value.py(), "get_defining_op"))?;
+    let is_constant = !operation.is_none() && name_of(&operation)? == "pd_op.full";
+    Ok(is_constant.then_some(operation))
+}
+
 /// True if an operation, such as a branch or a loop, has blocks of its own.
 pub(crate) fn has_blocks(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(operation.call_method0(intern!(operation.py(), "num_regions"))?.extract::<usize>()? > 0)

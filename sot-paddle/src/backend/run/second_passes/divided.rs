@@ -66,11 +66,7 @@ fn numbers_kept(program: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
             continue;
         }
         let kept = operation.call_method1(intern!(py, "operand_source"), (0,))?;
-        let source = kept.call_method0(intern!(py, "get_defining_op"))?;
-        let is_number = !source.is_none()
-            && operation::name_of(&source)? == "pd_op.full"
-            && kept.getattr(intern!(py, "shape"))?.len()? == 0;
-        if is_number {
+        if operation::constant_of(&kept)?.is_some() && kept.getattr(intern!(py, "shape"))?.len()? == 0 {
             names.push(operation.call_method0(intern!(py, "attrs"))?.get_item("output_name")?.extract()?);
         }
     }
