@@ -290,3 +290,60 @@ def test_shapes_from_outside_are_written_to_where_they_are(same):
         same((y, list(kept)), (f(x, expected)[0], list(expected)))
         assert kept is given
     assert not sot.stats().fallbacks
+
+
+def of_read_sizes(x):
+    n, m = paddle.shape(x)[0].item(), int(paddle.shape(x)[-1:][0])
+    return paddle.full([n, m + 1], 2.0).sum() * x, n, m
+
+
+def of_sizes_of_a_result(x):
+    part = (x * 2)[:, 1:]
+    rows, columns = paddle.shape(part)
+    return part.reshape([int(columns), int(rows)]), int(columns) // 2
+
+
+def of_a_range(x):
+    y = x
+    for _ in range(paddle.shape(x)[0]):
+        y = y + 1
+    return y.reshape([paddle.shape(x)[0], x.shape[1], 1])
+
+
+def of_numbers_of_elements(x):
+    return x / x.numel().item(), int(paddle.numel(x * 2)), x.reshape([paddle.numel(x).item()])
+
+
+def of_a_cache(x):
+    cache = ATTENTION.gen_cache(x.reshape([2, -1, 1]))
+    return paddle.concat([cache.k, cache.v], axis=-1).shape, x + 1
+
+
+ATTENTION = paddle.nn.MultiHeadAttention(4, 2)
+
+
+@pytest.mark.parametrize(
+    "fn", [of_read_sizes, of_sizes_of_a_result, of_a_range, of_numbers_of_elements, of_a_cache], ids=lambda fn: fn.__name__
+)
+def test_open_sizes_are_read_without_a_break(fn, same):
+    """The second size opens the dimension, and its translation serves all others."""
+    translated = sot.symbolic_translate(fn)
+    for columns in (5, 3, 7, 4, 9, 2):
+        x = paddle.rand([2, columns])
+        same(translated(x), fn(x))
+    stats = sot.stats()
+    assert (stats.breaks, stats.fallbacks) == ({}, {})
+    assert (stats.graphs, stats.hits) == (2, 4)
+
+
+def test_a_size_that_is_written_over_is_the_former_one(same):
+    def fn(x):
+        y = x * 1
+        size = paddle.shape(y)[1]
+        y.reshape_([-1, 1])
+        return y, int(size)
+
+    translated = sot.symbolic_translate(fn)
+    for columns in (5, 3, 7, 4):
+        x = paddle.rand([2, columns])
+        same(translated(x), fn(x))

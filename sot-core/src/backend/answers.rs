@@ -198,3 +198,16 @@ impl GivenArguments for NoArguments {
         None
     }
 }
+
+/// The result of a method of a graph's value, which is known before the graph runs.
+pub enum KnownResult {
+    /// This object.
+    Object(Py<PyAny>),
+    /// The product of sizes of a value of the graph, some of which are open.
+    Sizes {
+        /// The value.
+        of: Py<PyAny>,
+        /// The dimensions.
+        axes: Vec<usize>,
+    },
+}

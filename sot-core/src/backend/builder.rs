@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::{CallKind, SizeFormula, SizesMatter, TensorMeta};
+use super::{CallKind, KnownResult, SizeFormula, SizesMatter, TensorMeta};
 use crate::guard::StateTest;
 
 /// A graph while it is built. Values are the backend's own Python objects, which may appear anywhere in arguments.
@@ -44,7 +44,7 @@ pub trait GraphBuilder {
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
     /// Returns the result of a value's method without arguments (`item`, `__bool__`), if it does not depend on the
     /// contents of the inputs.
-    fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<Py<PyAny>>> {
+    fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<KnownResult>> {
         let _ = (value, method);
         Ok(None)
     }

@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 use self::protocols::DefaultAnswers;
 
 pub use self::answers::{
-    CallPolicy, GivenArguments, LayoutEffect, LayoutPolicy, MarkedDimensions, NoArguments, Returns, TensorAttribute,
-    WrittenAttribute,
+    CallPolicy, GivenArguments, KnownResult, LayoutEffect, LayoutPolicy, MarkedDimensions, NoArguments, Returns,
+    TensorAttribute, WrittenAttribute,
 };
 pub use self::builder::GraphBuilder;
 pub(crate) use self::program_size::TakenNumbers;

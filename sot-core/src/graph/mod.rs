@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::backend::{Backend, CallKind, GraphBuilder, MinProgramSize, TakenNumbers};
+use crate::backend::{Backend, CallKind, GraphBuilder, KnownResult, MinProgramSize, TakenNumbers, TensorMeta};
 use crate::compiler::{self, CheckResults};
 use crate::entity::VarId;
 use crate::fault;
@@ -120,7 +120,7 @@ impl<'py> FunctionGraph<'py> {
     }
 
     /// Returns the first symbol of a value of the graph, if it has one.
-    pub(crate) fn symbol_of(&self, value: &Bound<'_, PyAny>) -> Option<SymbolId> {
+    pub fn symbol_of(&self, value: &Bound<'_, PyAny>) -> Option<SymbolId> {
         self.symbols.first_of(value)
     }
 
@@ -134,8 +134,14 @@ impl<'py> FunctionGraph<'py> {
         self.inputs.variable_of(self.symbols.first_of(value)?)
     }
 
+    /// Returns the meta of a symbol's value.
+    pub fn meta(&mut self, symbol: SymbolId) -> PyResult<Option<TensorMeta>> {
+        let value = self.value(symbol);
+        self.building.value_meta(&value)
+    }
+
     /// Returns the result of a method of the value, if it is known before the graph runs.
-    pub fn answer(&mut self, symbol: SymbolId, method: &str) -> PyResult<Option<Py<PyAny>>> {
+    pub fn answer(&mut self, symbol: SymbolId, method: &str) -> PyResult<Option<KnownResult>> {
         let value = self.value(symbol);
         self.building.builder()?.answer(&value, method)
     }

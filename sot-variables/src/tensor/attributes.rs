@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
-use sot_core::backend::{CallKind, TensorAttribute, TensorMeta, WrittenAttribute};
+use sot_core::backend::{CallKind, KnownResult, TensorAttribute, TensorMeta, WrittenAttribute};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, Name, OpcodeExecutor, Trace};
@@ -152,14 +152,22 @@ impl TensorVariable {
         Ok(cx.trace.open_size(tensor, axis))
     }
 
+    /// Returns the product of the sizes of these dimensions.
+    pub(super) fn product_of_sizes(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, axes: &[usize]) -> Flow<VarId> {
+        let known: i64 = axes.iter().filter_map(|axis| self.meta.shape[*axis]).product();
+        let mut product = if known == 1 { None } else { Some(cx.trace.integer(known)?) };
+        for axis in axes.iter().filter(|axis| self.meta.shape[**axis].is_none()) {
+            let size = self.size(cx, this, *axis)?;
+            product = Some(product.map_or(Ok(size), |product| cx.binary(BinaryOp::Multiply, product, size))?);
+        }
+        product.map_or_else(|| cx.trace.integer(known), Ok)
+    }
+
     /// Returns the number of elements, where some sizes are open.
     fn elements(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, ty: Py<PyAny>) -> Flow<VarId> {
         let tensor = self.as_it_is(cx, this);
-        let mut product = cx.trace.integer(self.meta.shape.iter().flatten().product())?;
-        for (axis, _) in self.meta.shape.iter().enumerate().filter(|(_, size)| size.is_none()) {
-            let size = cx.trace.open_size(tensor, axis);
-            product = cx.binary(BinaryOp::Multiply, product, size)?;
-        }
+        let axes: Vec<usize> = (0..self.meta.shape.len()).collect();
+        let product = self.product_of_sizes(cx, tensor, &axes)?;
         Ok(cx.trace.open_elements(tensor, name, product, ty))
     }
 
@@ -218,7 +226,7 @@ impl TensorVariable {
     }
 
     /// Returns the result of a method that is known before the graph runs.
-    pub(super) fn answer(&self, cx: &mut OpcodeExecutor<'_>, method: &str) -> Flow<Option<Py<PyAny>>> {
+    pub(super) fn answer(&self, cx: &mut OpcodeExecutor<'_>, method: &str) -> Flow<Option<KnownResult>> {
         let Some(symbol) = self.symbol() else { return Ok(None) };
         let answer = cx.trace.graph.answer(symbol, method)?;
         if answer.is_some() {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString};
-use sot_core::backend::{CallKind, LayoutEffect, Returns};
+use sot_core::backend::{CallKind, KnownResult, LayoutEffect, Returns};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
@@ -33,7 +33,7 @@ pub(super) enum MethodEffect {
     /// Changes the tensor in place.
     ChangeInPlace(Returns),
     /// The result without arguments is known.
-    KnownResult(Py<PyAny>),
+    KnownResult(KnownResult),
     /// Breaks the graph.
     BreakGraph(String),
 }
@@ -147,8 +147,7 @@ impl Variable for TensorMethodVariable {
                 Ok(if *returns == Returns::It { changed } else { cx.trace.none() })
             }
             MethodEffect::KnownResult(answer) if args.positional.len() == 1 && args.keywords.is_empty() => {
-                let answer = answer.bind(cx.py).clone();
-                cx.wrap_fresh(&answer)
+                known_result(cx, answer)
             }
             MethodEffect::KnownResult(_) => {
                 Err(Unwind::break_graph(ReasonId::TensorValue, format!("Tensor.{} of these arguments", self.name)))
@@ -161,6 +160,19 @@ impl Variable for TensorMethodVariable {
         cg.load(self.receiver)?;
         cg.load_attr(&self.name)
     }
+}
+
+/// Returns the variable of a result that is known before the graph runs.
+pub(super) fn known_result(cx: &mut OpcodeExecutor<'_>, result: &KnownResult) -> Flow<VarId> {
+    let (of, axes) = match result {
+        KnownResult::Object(object) => return cx.wrap_fresh(object.bind(cx.py)),
+        KnownResult::Sizes { of, axes } => (of, axes),
+    };
+    let unknown = || Unwind::break_graph(ReasonId::TensorValue, "the size of a value that has left the graph");
+    let symbol = cx.trace.graph.symbol_of(of.bind(cx.py)).ok_or_else(unknown)?;
+    let tensor = Rc::new(TensorVariable::computed(symbol, cx.trace.graph.meta(symbol)?.ok_or_else(unknown)?));
+    let this = cx.trace.produce(Rc::clone(&tensor) as Rc<dyn Variable>);
+    tensor.product_of_sizes(cx, this, axes)
 }
 
 /// Copies a tensor by a method, and notes the copy in `memo`, as `copy.deepcopy` requires.

@@ -28,7 +28,7 @@ use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 use crate::classes::subclass;
 use crate::numpy::small_array;
 use crate::tensor::attributes::refuse_listed;
-use crate::tensor::method::{MethodEffect, TensorMethodVariable};
+use crate::tensor::method::{known_result, MethodEffect, TensorMethodVariable};
 
 sot_core::variable_kind! { "tensor", rank: 300, when: is_tensor, wrap: TensorVariable::wrap }
 
@@ -351,7 +351,8 @@ impl Variable for TensorVariable {
             return object_model::truth(cx, this);
         }
         if let Some(answer) = self.answer(cx, "__bool__")? {
-            return Ok(answer.is_truthy(cx.py)?);
+            let answer = known_result(cx, &answer)?;
+            return cx.truth(answer);
         }
         Err(Unwind::break_graph(ReasonId::TensorTruth, "a branch depends on the value of a tensor"))
     }

@@ -1,12 +1,13 @@
 //! Sizes that a program has as a tensor (by `paddle.shape`, or made of Python integers), and what it computes from
 //! them, of integers or floats. If no size is open, their numbers are known. Shapes are then built with the numbers, so
-//! that the shapes of results are known, too, and branches and `int()` need no break.
+//! that the shapes of results are known, too, and branches and `int()` need no break. Of an open size is known which
+//! dimension it is the size of, so that `int()` gives the size of the tensor, which stays open.
 
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
-use sot_core::backend::CallKind;
+use sot_core::backend::{CallKind, KnownResult};
 use sot_core::cpython;
 
 use crate::backend::graph::builder::identity;
@@ -101,6 +102,23 @@ pub(crate) struct KnownSizes {
     numbers: HashMap<u64, Py<PyAny>>,
     /// Eager tensors that equal values, by identity. What has numbers may have none.
     tensors: HashMap<u64, Py<PyAny>>,
+    /// Sizes that values hold, by identity, where one of them is open.
+    open: HashMap<u64, HeldSizes>,
+}
+
+/// What a value of the program holds of the sizes of another value.
+struct HeldSizes {
+    /// The value whose sizes these are.
+    of: Py<PyAny>,
+    axes: Axes,
+}
+
+/// The dimensions whose sizes a value holds.
+enum Axes {
+    /// The value is a vector of the sizes.
+    Each(Vec<usize>),
+    /// The value is the product of the sizes, a single number.
+    Product(Vec<usize>),
 }
 
 impl KnownSizes {
@@ -117,16 +135,17 @@ impl KnownSizes {
         if !paddle.is_value(result) {
             return Ok(());
         }
+        let id = identity(paddle, result)?;
+        if let Some(sizes) = self.held_sizes(paddle, (kind, &name), args)? {
+            return self.note_sizes(paddle, id, sizes, args.py());
+        }
         let known = match (kind, &*name) {
-            (CallKind::Api, "shape") if !args.is_empty() => sizes_of(paddle, &args.get_item(0)?)?,
-            (_, "numel") if !args.is_empty() => elements_of(paddle, &args.get_item(0)?)?,
             (CallKind::Method, "__getitem__") => self.item(paddle, args)?,
             (CallKind::Method, name) if sizes::OPERATORS.contains(&name) || sizes::COMPARISONS.contains(&name) => {
                 self.operator(paddle, name, args)?
             }
             _ => None,
         };
-        let id = identity(paddle, result)?;
         if let Some(known) = known {
             self.numbers.insert(id, known.unbind());
         } else if let Some(tensor) = self.computed(paddle, (kind, callee, &name), (args, kwargs), result)? {
@@ -136,6 +155,64 @@ impl KnownSizes {
             }
             self.tensors.insert(id, tensor.unbind());
         }
+        Ok(())
+    }
+
+    /// Returns the sizes that a statement's result holds; `None` if it holds something else. An item of sizes that are
+    /// all known is found among the numbers instead.
+    fn held_sizes(
+        &self,
+        paddle: &Paddle,
+        (kind, name): (CallKind, &str),
+        args: &Bound<'_, PyTuple>,
+    ) -> PyResult<Option<HeldSizes>> {
+        let Some(first) = args.iter().next().filter(|first| paddle.is_value(first)) else { return Ok(None) };
+        if kind == CallKind::Method && name == "__getitem__" && args.len() == 2 {
+            return self.held_item(paddle, &first, &args.get_item(1)?);
+        }
+        let dimensions = || Ok::<_, PyErr>(meta::of_value(paddle, &first)?.map(|meta| (0..meta.shape.len()).collect()));
+        let axes = match (kind, name) {
+            (CallKind::Api, "shape") => dimensions()?.map(Axes::Each),
+            (_, "numel") => dimensions()?.map(Axes::Product),
+            _ => None,
+        };
+        Ok(axes.map(|axes| HeldSizes { of: first.unbind(), axes }))
+    }
+
+    /// Returns the sizes that an item of a value holds, if the value is a vector of sizes.
+    fn held_item(
+        &self,
+        paddle: &Paddle,
+        value: &Bound<'_, PyAny>,
+        key: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<HeldSizes>> {
+        let Some(HeldSizes { of, axes: Axes::Each(axes) }) = self.open.get(&identity(paddle, value)?) else {
+            return Ok(None);
+        };
+        let is_slice = key.is_exact_instance_of::<PySlice>();
+        if !is_slice && !key.is_exact_instance_of::<PyInt>() {
+            return Ok(None);
+        }
+        // Where eager mode raises, the program is built as it is.
+        let Ok(found) = PyList::new(key.py(), axes)?.as_any().get_item(key) else { return Ok(None) };
+        let axes = if is_slice { Axes::Each(found.extract()?) } else { Axes::Product(vec![found.extract()?]) };
+        Ok(Some(HeldSizes { of: of.clone_ref(key.py()), axes }))
+    }
+
+    /// Notes the sizes that a value holds: as numbers, if none of them is open.
+    fn note_sizes(&mut self, paddle: &Paddle, id: u64, sizes: HeldSizes, py: Python<'_>) -> PyResult<()> {
+        let Some(meta) = meta::of_value(paddle, sizes.of.bind(py))? else { return Ok(()) };
+        let (Axes::Each(axes) | Axes::Product(axes)) = &sizes.axes;
+        let known: Option<Vec<i64>> = axes.iter().map(|axis| meta.shape.get(*axis).copied().flatten()).collect();
+        let Some(known) = known else {
+            self.open.insert(id, sizes);
+            return Ok(());
+        };
+        let numbers = match sizes.axes {
+            Axes::Each(_) => PyList::new(py, known)?.into_any(),
+            Axes::Product(_) => known.iter().product::<i64>().into_pyobject(py)?.into_any(),
+        };
+        self.numbers.insert(id, numbers.unbind());
         Ok(())
     }
 
@@ -242,7 +319,37 @@ impl KnownSizes {
     }
 
     /// Returns the result of a method of a value without arguments, if it is known.
-    pub(crate) fn answer<'py>(
+    pub(crate) fn answer(
+        &self,
+        paddle: &Paddle,
+        value: &Bound<'_, PyAny>,
+        method: &str,
+    ) -> PyResult<Option<KnownResult>> {
+        if let Some(size) = self.answer_of_open_size(paddle, value, method)? {
+            return Ok(Some(size));
+        }
+        Ok(self.known_answer(paddle, value, method)?.map(|known| KnownResult::Object(known.unbind())))
+    }
+
+    /// Returns the result of a method of a value that holds an open size.
+    fn answer_of_open_size(
+        &self,
+        paddle: &Paddle,
+        value: &Bound<'_, PyAny>,
+        method: &str,
+    ) -> PyResult<Option<KnownResult>> {
+        if self.open.is_empty() || !paddle.is_value(value) || !matches!(method, "item" | "__int__" | "__index__") {
+            return Ok(None);
+        }
+        let Some(HeldSizes { of, axes: Axes::Product(axes) }) = self.open.get(&identity(paddle, value)?) else {
+            return Ok(None);
+        };
+        let is_bare = meta::of_value(paddle, value)?.is_some_and(|meta| meta.shape.is_empty());
+        Ok(is_bare.then(|| KnownResult::Sizes { of: of.clone_ref(value.py()), axes: axes.clone() }))
+    }
+
+    /// Returns the result of a method of a value without arguments, if it does not depend on open sizes.
+    fn known_answer<'py>(
         &self,
         paddle: &Paddle,
         value: &Bound<'py, PyAny>,
@@ -341,18 +448,4 @@ impl KnownSizes {
         // A tensor of sizes holds numbers of 32 bits.
         Ok(result.filter(|result| result.extract::<i32>().is_ok()))
     }
-}
-
-/// Number of elements of a value, if its sizes are known.
-fn elements_of<'py>(paddle: &Paddle, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(meta) = meta::of_value(paddle, value)? else { return Ok(None) };
-    let elements: Option<i64> = meta.shape.into_iter().product();
-    elements.map(|elements| Ok(elements.into_pyobject(value.py())?.into_any())).transpose()
-}
-
-/// All sizes of a value as a list, if they are known.
-fn sizes_of<'py>(paddle: &Paddle, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(meta) = meta::of_value(paddle, value)? else { return Ok(None) };
-    let sizes: Option<Vec<i64>> = meta.shape.into_iter().collect();
-    sizes.map(|sizes| Ok(PyList::new(value.py(), sizes)?.into_any())).transpose()
 }

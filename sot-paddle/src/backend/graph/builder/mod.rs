@@ -16,7 +16,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
-use sot_core::backend::{CallKind, GraphBuilder, SizeFormula, StateTest, TensorMeta};
+use sot_core::backend::{CallKind, GraphBuilder, KnownResult, SizeFormula, StateTest, TensorMeta};
 
 use crate::backend::calls::foundation::ProgramSubstitute;
 use crate::backend::graph::arrays::{self, ArrayValues};
@@ -262,8 +262,8 @@ impl GraphBuilder for PaddleBuilder {
         meta::of_value(&self.paddle, object)
     }
 
-    fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<Py<PyAny>>> {
-        Ok(self.known_sizes.answer(&self.paddle, value, method)?.map(Bound::unbind))
+    fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<KnownResult>> {
+        self.known_sizes.answer(&self.paddle, value, method)
     }
 
     fn size_formula(&mut self, value: &Bound<'_, PyAny>, axis: usize) -> PyResult<Option<SizeFormula>> {

@@ -91,7 +91,7 @@ impl PaddleBuilder {
                 self.known_sizes.note_data(&self.paddle, &data, &made)?;
                 made
             }
-            (None, None) => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
+            (None, None) => self.append_with_known_sizes(&target, kind, callee, (args, kwargs))?,
         };
         if kind == CallKind::InPlace {
             self.histories.note(&self.paddle, callee, args, &result)?;
@@ -107,25 +107,43 @@ impl PaddleBuilder {
         Ok(result)
     }
 
-    /// Appends a statement. If values with open sizes are among its arguments, what is appended must not depend on
-    /// these sizes.
-    fn append_for_all_sizes<'py>(
+    /// Appends a statement, with the numbers of known sizes in the place of values.
+    fn append_with_known_sizes<'py>(
         &mut self,
         target: &BuildTarget,
         kind: CallKind,
         callee: &Bound<'py, PyAny>,
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some(mut twin) = self.twin.take() else {
-            return self.append_for_these_sizes(target, kind, callee, (args, kwargs));
+        let replaced = self.known_sizes.arguments(&self.paddle, callee, (args, kwargs))?;
+        let given = replaced.as_ref().map_or((args, kwargs), |(args, kwargs)| (args, kwargs.as_ref()));
+        let result = match self.twin.take() {
+            Some(mut twin) => {
+                let result = self.append_for_all_sizes(&mut twin, target, kind, callee, given);
+                self.twin = Some(twin);
+                result?
+            }
+            None => self.append_for_these_sizes(target, kind, callee, given)?,
         };
-        let result = match twin.concerns(args, kwargs) {
-            Ok(true) => self.append_twice(&mut twin, target, kind, callee, (args, kwargs)),
-            Ok(false) => self.append(target, kind, callee, args, kwargs),
-            Err(error) => Err(error),
-        };
-        self.twin = Some(twin);
-        result
+        self.known_sizes.note(&self.paddle, kind, callee, (args, kwargs), &result)?;
+        Ok(result)
+    }
+
+    /// Appends a statement to a program with open sizes. If values with open sizes are among its arguments, what is
+    /// appended must not depend on these sizes.
+    fn append_for_all_sizes<'py>(
+        &mut self,
+        twin: &mut Twin,
+        target: &BuildTarget,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if twin.concerns(args, kwargs)? {
+            self.append_twice(twin, target, kind, callee, (args, kwargs))
+        } else {
+            self.append(target, kind, callee, args, kwargs)
+        }
     }
 
     /// Appends a statement where no size is open. A size may still be unknown because it follows from the elements of a
@@ -137,21 +155,16 @@ impl PaddleBuilder {
         callee: &Bound<'py, PyAny>,
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
     ) -> PyResult<Bound<'py, PyAny>> {
-        let replaced = self.known_sizes.arguments(&self.paddle, callee, (args, kwargs))?;
-        let (given, keywords) = replaced.as_ref().map_or((args, kwargs), |(args, kwargs)| (args, kwargs.as_ref()));
-        let result = if hold_unknown_sizes(&self.paddle, given, keywords)? {
-            let mut twin = match self.twin_for_unknown.take() {
-                Some(twin) => twin,
-                None => Twin::new(callee.py(), &self.paddle)?,
-            };
-            let result = self.append_twice(&mut twin, target, kind, callee, (given, keywords));
-            self.twin_for_unknown = Some(twin);
-            result?
-        } else {
-            self.append(target, kind, callee, given, keywords)?
+        if !hold_unknown_sizes(&self.paddle, args, kwargs)? {
+            return self.append(target, kind, callee, args, kwargs);
+        }
+        let mut twin = match self.twin_for_unknown.take() {
+            Some(twin) => twin,
+            None => Twin::new(callee.py(), &self.paddle)?,
         };
-        self.known_sizes.note(&self.paddle, kind, callee, (args, kwargs), &result)?;
-        Ok(result)
+        let result = self.append_twice(&mut twin, target, kind, callee, (args, kwargs));
+        self.twin_for_unknown = Some(twin);
+        result
     }
 
     fn append_twice<'py>(
