@@ -311,12 +311,12 @@ def of_a_range(x):
 
 
 def of_numbers_of_elements(x):
-    return x / x.numel().item(), int(paddle.numel(x * 2)), x.reshape([paddle.numel(x).item()])
+    return x * 2, int(paddle.numel(x * 2)), x.numel().item() + 1, x.reshape([paddle.numel(x).item()])
 
 
 def of_a_cache(x):
     cache = ATTENTION.gen_cache(x.reshape([2, -1, 1]))
-    return paddle.concat([cache.k, cache.v], axis=-1).shape, x + 1
+    return cache.k.shape, x + 1
 
 
 ATTENTION = paddle.nn.MultiHeadAttention(4, 2)
