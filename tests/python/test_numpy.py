@@ -700,3 +700,54 @@ def test_an_array_from_outside_that_is_written_to(same):
         index[:] = (index + 1) % 3
         values += 1
         large[...] = (large + 1) % 4
+
+
+TYPES_OF_NUMBERS = [np.bool_, np.uint8, np.int32, np.int64, np.float16, np.float32, np.float64]
+
+OPERATORS = {
+    "sum": operator.add,
+    "difference": operator.sub,
+    "product": operator.mul,
+    "quotient": operator.truediv,
+    "floor of the quotient": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "shift to the left": operator.lshift,
+    "shift to the right": operator.rshift,
+    "conjunction": operator.and_,
+    "disjunction": operator.or_,
+    "exclusive disjunction": operator.xor,
+    "matrix product": operator.matmul,
+    "equality": operator.eq,
+    "order": operator.lt,
+}
+
+
+def outcome(fn, *arguments):
+    """The bits and the element type of a result, or the type of the exception."""
+    try:
+        result = fn(*arguments)
+    except Exception as error:
+        return type(error)
+    if not isinstance(result, paddle.Tensor):
+        return type(result), repr(result)
+    return result.dtype, result.shape, result.numpy().tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "bool", "complex64"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_with_numbers_of_numpys(name, dtype, monkeypatch):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
+    apply = OPERATORS[name]
+    x = paddle.to_tensor([3.0, 0.0, 2.0, 1.0]).cast(dtype)
+    differing = []
+    for number in (make(2) for make in TYPES_OF_NUMBERS):
+        for fn in (lambda x: apply(x, number), lambda x: apply(number, x)):
+            # Without the cache of another number's translation.
+            sot.reset()
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                expected, got = outcome(fn, x), outcome(sot.symbolic_translate(fn), x)
+            if got != expected:
+                differing.append((type(number).__name__, expected, got))
+    assert differing == []

@@ -172,10 +172,10 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
     if matches!(operator, "__getitem__" | "__setitem__") {
         return INTEGERS.contains(&&*name).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind);
     }
-    // Operators that convert the number to a tensor of one dimension. A power computes differently with it than with one
+    // Operators that convert the number to a tensor of one dimension, or refuse it. A power computes differently with it than with one
     // without dimensions, and its result has one, too.
     let is_unlike = |operator: &str| {
-        matches!(operator, "and" | "or" | "xor" | "matmul")
+        matches!(operator, "and" | "or" | "xor" | "matmul" | "lshift" | "rshift")
             || &*name == "float32" && operator == "pow" && (tensor.shape.is_empty() || &*tensor.dtype == "float64")
     };
     let is_plain = || {
@@ -196,7 +196,10 @@ const CONVERTING: &[&str] = &["mul", "truediv", "pow"];
 
 /// Returns the name of the operator of a method like `__rmul__`: `mul`.
 fn arithmetic(method: &str) -> &str {
-    method.trim_start_matches("__").trim_start_matches('r').trim_end_matches("__")
+    match method.trim_matches('_') {
+        "rshift" => "rshift",
+        name => name.strip_prefix('r').unwrap_or(name),
+    }
 }
 
 /// True if a number is numpy's `float32`.
