@@ -314,6 +314,14 @@ def of_numbers_of_elements(x):
     return x * 2, int(paddle.numel(x * 2)), x.numel().item() + 1, x.reshape([paddle.numel(x).item()])
 
 
+def of_computed_sizes(x):
+    rows, columns = paddle.shape(x)
+    missing = (3 - columns % 3) % 3
+    if missing > 2 or rows * columns > 100:
+        return x, missing.item()
+    return x * 2, missing.item(), (columns // 2 + 1).item(), int(2 * columns - rows), (columns == 50).item()
+
+
 def of_a_cache(x):
     cache = ATTENTION.gen_cache(x.reshape([2, -1, 1]))
     return cache.k.shape, x + 1
@@ -323,7 +331,9 @@ ATTENTION = paddle.nn.MultiHeadAttention(4, 2)
 
 
 @pytest.mark.parametrize(
-    "fn", [of_read_sizes, of_sizes_of_a_result, of_a_range, of_numbers_of_elements, of_a_cache], ids=lambda fn: fn.__name__
+    "fn",
+    [of_read_sizes, of_sizes_of_a_result, of_a_range, of_numbers_of_elements, of_computed_sizes, of_a_cache],
+    ids=lambda fn: fn.__name__,
 )
 def test_open_sizes_are_read_without_a_break(fn, same):
     """The second size opens the dimension, and its translation serves all others."""

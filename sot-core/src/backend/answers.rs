@@ -1,8 +1,11 @@
 //! Answers of a backend: what callables and attributes of tensors mean, and what depends on a tensor's memory layout.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 
 use crate::guard::ObjectTest;
+use crate::operators::{BinaryOp, CompareOp};
 
 /// What a call of a callable means to the backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,11 +206,23 @@ impl GivenArguments for NoArguments {
 pub enum KnownResult {
     /// This object.
     Object(Py<PyAny>),
-    /// The product of sizes of a value of the graph, some of which are open.
-    Sizes {
+    /// What is computed from sizes of the graph's values, some of which are open.
+    OfSizes(Arc<SizeExpression>),
+}
+
+/// An integer that is computed from sizes of the graph's values, or the truth of a comparison of such integers.
+pub enum SizeExpression {
+    /// The product of sizes of a value.
+    Product {
         /// The value.
         of: Py<PyAny>,
         /// The dimensions.
         axes: Vec<usize>,
     },
+    /// A number.
+    Number(i64),
+    /// The result of an operator.
+    Binary(BinaryOp, [Arc<SizeExpression>; 2]),
+    /// The truth of a comparison.
+    Comparison(CompareOp, [Arc<SizeExpression>; 2]),
 }

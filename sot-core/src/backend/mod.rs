@@ -15,7 +15,7 @@ use self::protocols::DefaultAnswers;
 
 pub use self::answers::{
     CallPolicy, GivenArguments, KnownResult, LayoutEffect, LayoutPolicy, MarkedDimensions, NoArguments, Returns,
-    TensorAttribute, WrittenAttribute,
+    SizeExpression, TensorAttribute, WrittenAttribute,
 };
 pub use self::builder::GraphBuilder;
 pub(crate) use self::program_size::TakenNumbers;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString};
-use sot_core::backend::{CallKind, KnownResult, LayoutEffect, Returns};
+use sot_core::backend::{CallKind, KnownResult, LayoutEffect, Returns, SizeExpression};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
@@ -164,15 +164,33 @@ impl Variable for TensorMethodVariable {
 
 /// Returns the variable of a result that is known before the graph runs.
 pub(super) fn known_result(cx: &mut OpcodeExecutor<'_>, result: &KnownResult) -> Flow<VarId> {
-    let (of, axes) = match result {
-        KnownResult::Object(object) => return cx.wrap_fresh(object.bind(cx.py)),
-        KnownResult::Sizes { of, axes } => (of, axes),
-    };
-    let unknown = || Unwind::break_graph(ReasonId::TensorValue, "the size of a value that has left the graph");
-    let symbol = cx.trace.graph.symbol_of(of.bind(cx.py)).ok_or_else(unknown)?;
-    let tensor = Rc::new(TensorVariable::computed(symbol, cx.trace.graph.meta(symbol)?.ok_or_else(unknown)?));
-    let this = cx.trace.produce(Rc::clone(&tensor) as Rc<dyn Variable>);
-    tensor.product_of_sizes(cx, this, axes)
+    match result {
+        KnownResult::Object(object) => cx.wrap_fresh(object.bind(cx.py)),
+        KnownResult::OfSizes(expression) => of_sizes(cx, expression),
+    }
+}
+
+/// Returns the variable of what is computed from sizes.
+fn of_sizes(cx: &mut OpcodeExecutor<'_>, expression: &SizeExpression) -> Flow<VarId> {
+    match expression {
+        SizeExpression::Number(number) => cx.trace.integer(*number),
+        SizeExpression::Binary(op, [left, right]) => {
+            let (left, right) = (of_sizes(cx, left)?, of_sizes(cx, right)?);
+            cx.binary(*op, left, right)
+        }
+        SizeExpression::Comparison(op, [left, right]) => {
+            let (left, right) = (of_sizes(cx, left)?, of_sizes(cx, right)?);
+            cx.compare(*op, left, right)
+        }
+        SizeExpression::Product { of, axes } => {
+            let unknown = || Unwind::break_graph(ReasonId::TensorValue, "the size of a value that has left the graph");
+            let symbol = cx.trace.graph.symbol_of(of.bind(cx.py)).ok_or_else(unknown)?;
+            let meta = cx.trace.graph.meta(symbol)?.ok_or_else(unknown)?;
+            let tensor = Rc::new(TensorVariable::computed(symbol, meta));
+            let this = cx.trace.produce(Rc::clone(&tensor) as Rc<dyn Variable>);
+            tensor.product_of_sizes(cx, this, axes)
+        }
+    }
 }
 
 /// Copies a tensor by a method, and notes the copy in `memo`, as `copy.deepcopy` requires.
