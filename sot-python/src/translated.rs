@@ -78,10 +78,15 @@ impl Translated {
         Ok(format!("<{}.symbolic_translate({})>", face::used()?.package, self.target(py)?.repr()?))
     }
 
-    fn __reduce__(slf: Bound<'_, Self>) -> PyResult<(Bound<'_, PyAny>, (Bound<'_, PyAny>,))> {
-        let make = cpython::import(slf.py(), &face::used()?.package)?.getattr("symbolic_translate")?;
-        let target = slf.borrow().target(slf.py())?;
-        Ok((make, (target,)))
+    /// A function that was decorated is pickled by its name, as functions are. Another one is made anew of its target.
+    fn __reduce__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        let py = slf.py();
+        let target = slf.borrow().target(py)?;
+        if let Some(name) = global_name(&target)?.filter(|(_, found)| found.is(&slf)).map(|(name, _)| name) {
+            return Ok(name);
+        }
+        let make = cpython::import(py, &face::used()?.package)?.getattr("symbolic_translate")?;
+        Ok((make, (target,)).into_pyobject(py)?.into_any())
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {
@@ -345,4 +350,21 @@ fn refuse(target: &Bound<'_, PyAny>) -> PyResult<()> {
         return wrong("implemented in C and has no bytecode: call it as it is, or wrap it in a Python function");
     }
     Ok(())
+}
+
+/// Returns the qualified name of a function or class, and what is there under this name in its module; `None` if
+/// nothing is.
+fn global_name<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let (module, name) = (target.getattr_opt("__module__")?, target.getattr_opt("__qualname__")?);
+    let (Some(module), Some(name)) = (module, name) else { return Ok(None) };
+    let Ok(path) = name.extract::<String>() else { return Ok(None) };
+    let modules = cpython::import(target.py(), "sys")?.getattr("modules")?;
+    let Ok(mut found) = modules.get_item(module) else { return Ok(None) };
+    for part in path.split('.') {
+        match found.getattr_opt(part)? {
+            Some(inner) => found = inner,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some((name, found)))
 }

@@ -157,6 +157,24 @@ def test_pickle_and_deepcopy(same):
     same(again(x), double(x))
 
 
+@sot.symbolic_translate
+def decorated(x):
+    return x * 2
+
+
+class Holder:
+    @staticmethod
+    @sot.symbolic_translate
+    def decorated(x):
+        return x * 3
+
+
+def test_a_decorated_function_is_pickled_by_its_name():
+    for function in (decorated, Holder.decorated):
+        assert pickle.loads(pickle.dumps(function)) is function
+    assert copy.copy(decorated) is decorated
+
+
 def test_translated_inside_translated(check):
     inner = sot.symbolic_translate(double)
     check(lambda x: inner(x) + 1, paddle.ones([2]))

@@ -638,3 +638,24 @@ def test_a_traceback_keeps_the_locals_of_a_frame_that_looked_at_its_exception(fn
 
     expected, fast = run(fn), sot.symbolic_translate(fn)
     assert [run(fast) for _ in range(3)] == [expected] * 3
+
+
+def test_a_proxy_beside_a_weak_reference_with_a_callback(same):
+    """A proxy's callback cannot be read, so the object counts as one whose death is seen."""
+
+    class Held:
+        pass
+
+    def fn(x):
+        log = []
+        held = Held()
+        held.tensor = x * 2
+        reference = weakref.ref(held, lambda _: log.append("dies"))
+        proxy = weakref.proxy(held)
+        held = None
+        log.append("behind")
+        return reference() is None, log, proxy is None
+
+    translated = sot.symbolic_translate(fn)
+    for _ in range(3):
+        same(translated(paddle.ones([2])), fn(paddle.ones([2])))

@@ -334,3 +334,37 @@ def test_a_constant_of_float32_that_becomes_float64(name):
         got, expected = fast(x), fn(x)
         assert got.dtype == expected.dtype and got.numpy().tobytes() == expected.numpy().tobytes()
     assert sot.stats().graphs >= 1 and not sot.stats().breaks and not sot.stats().fallbacks
+
+
+@pytest.mark.parametrize("bound", [2**63, 10**20, -(2**64)])
+@pytest.mark.parametrize("name", ["start", "stop", "step"])
+def test_slices_with_integers_beyond_64_bits(name, bound):
+    """Paddle ends the process if such a slice is put into a program."""
+
+    def part(x, bound):
+        parts = {"start": None, "stop": None, "step": None, name: bound}
+        return (x * 2)[parts["start"] : parts["stop"] : parts["step"]]
+
+    def outcome(fn, *given):
+        try:
+            return fn(*given).numpy().tobytes()
+        except Exception as error:
+            return type(error)
+
+    x = paddle.ones([4])
+    fast = sot.symbolic_translate(part)
+    for given in (1, bound, bound, 2):
+        assert outcome(fast, x, given) == outcome(part, x, given)
+    assert sot.stats().graphs
+
+
+def test_a_slice_with_a_step_that_differs(same):
+    def part(x, step):
+        return x[::step] * 2, x[1::step, :2]
+
+    x = paddle.rand([9, 3])
+    fast = sot.symbolic_translate(part)
+    for step in (1, 2, 3, 2, 4, 1, 5):
+        same(fast(x, step), part(x, step))
+    stats = sot.stats()
+    assert (stats.breaks, stats.graphs) == ({}, 5)

@@ -1,18 +1,16 @@
 //! Sizes that a program has as a tensor (by `paddle.shape`, or made of Python integers), and what it computes from
 //! them, of integers or floats. If no size is open, their numbers are known. Shapes are then built with the numbers, so
-//! that the shapes of results are known, too, and branches and `int()` need no break. Of an open size is known which
-//! dimension it is the size of, so that `int()` gives the size of the tensor, which stays open.
+//! that the shapes of results are known, too, and branches and `int()` need no break.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
-use sot_core::backend::{CallKind, KnownResult, SizeExpression};
+use sot_core::backend::{CallKind, KnownResult};
 use sot_core::cpython;
-use sot_core::executor::{BinaryOp, CompareOp};
 
 use crate::backend::graph::builder::identity;
+use crate::backend::numbers::open_sizes::{self, OpenSizes};
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::sizes;
 use crate::backend::numbers::twin::with_values;
@@ -104,26 +102,8 @@ pub(crate) struct KnownSizes {
     numbers: HashMap<u64, Py<PyAny>>,
     /// Eager tensors that equal values, by identity. What has numbers may have none.
     tensors: HashMap<u64, Py<PyAny>>,
-    /// What values hold of sizes, by identity, where one of these is open.
-    open: HashMap<u64, HeldSizes>,
-}
-
-/// What a value of the program holds of the sizes of other values.
-enum HeldSizes {
-    /// A vector of the sizes of a value, in these dimensions.
-    Each(Py<PyAny>, Vec<usize>),
-    /// A single number.
-    Number(Arc<SizeExpression>),
-}
-
-/// The integer operators that are known of open sizes.
-const OF_SIZES: &[BinaryOp] =
-    &[BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply, BinaryOp::FloorDivide, BinaryOp::Remainder];
-
-impl HeldSizes {
-    fn product(of: Py<PyAny>, axes: Vec<usize>) -> Self {
-        HeldSizes::Number(Arc::new(SizeExpression::Product { of, axes }))
-    }
+    /// What values hold of open sizes.
+    open: OpenSizes,
 }
 
 impl KnownSizes {
@@ -141,8 +121,13 @@ impl KnownSizes {
             return Ok(());
         }
         let id = identity(paddle, result)?;
-        if let Some(sizes) = self.held_sizes(paddle, (kind, &name), args)? {
-            return self.note_sizes(paddle, id, sizes, args.py());
+        let integer = |value: &Bound<'_, PyAny>| Ok(self.known(paddle, value)?.as_ref().and_then(open_sizes::integer));
+        if let Some(held) = self.open.held_by_result(paddle, (kind, &name), args, &integer)? {
+            match held.numbers(paddle, args.py())? {
+                Some(numbers) => drop(self.numbers.insert(id, numbers.unbind())),
+                None => self.open.insert(id, held),
+            }
+            return Ok(());
         }
         let known = match (kind, &*name) {
             (CallKind::Method, "__getitem__") => self.item(paddle, args)?,
@@ -159,119 +144,6 @@ impl KnownSizes {
                 self.numbers.insert(id, tensor.call_method0("tolist")?.unbind());
             }
             self.tensors.insert(id, tensor.unbind());
-        }
-        Ok(())
-    }
-
-    /// Returns what a statement's result holds of sizes, if one of them may be open.
-    fn held_sizes(
-        &self,
-        paddle: &Paddle,
-        (kind, name): (CallKind, &str),
-        args: &Bound<'_, PyTuple>,
-    ) -> PyResult<Option<HeldSizes>> {
-        let Some(first) = args.iter().next().filter(|first| paddle.is_value(first)) else { return Ok(None) };
-        let dimensions = || Ok::<_, PyErr>(meta::of_value(paddle, &first)?.map(|meta| (0..meta.shape.len()).collect()));
-        match (kind, name) {
-            (CallKind::Api, "shape") => Ok(dimensions()?.map(|axes| HeldSizes::Each(first.unbind(), axes))),
-            (_, "numel") => Ok(dimensions()?.map(|axes| HeldSizes::product(first.unbind(), axes))),
-            (CallKind::Method, "__getitem__") if args.len() == 2 => self.held_item(paddle, &first, &args.get_item(1)?),
-            (CallKind::Method, _) if args.len() == 2 => self.held_result(paddle, name, &first, &args.get_item(1)?),
-            _ => Ok(None),
-        }
-    }
-
-    /// Returns what an item of a value holds of sizes, if the value is a vector of sizes.
-    fn held_item(
-        &self,
-        paddle: &Paddle,
-        value: &Bound<'_, PyAny>,
-        key: &Bound<'_, PyAny>,
-    ) -> PyResult<Option<HeldSizes>> {
-        let Some(HeldSizes::Each(of, axes)) = self.open.get(&identity(paddle, value)?) else { return Ok(None) };
-        let is_slice = key.is_exact_instance_of::<PySlice>();
-        if !is_slice && !key.is_exact_instance_of::<PyInt>() {
-            return Ok(None);
-        }
-        // Where eager mode raises, the program is built as it is.
-        let Ok(found) = PyList::new(key.py(), axes)?.as_any().get_item(key) else { return Ok(None) };
-        let of = of.clone_ref(key.py());
-        Ok(Some(if is_slice {
-            HeldSizes::Each(of, found.extract()?)
-        } else {
-            HeldSizes::product(of, vec![found.extract()?])
-        }))
-    }
-
-    /// Returns what the result of an operator method holds of sizes.
-    fn held_result(
-        &self,
-        paddle: &Paddle,
-        method: &str,
-        left: &Bound<'_, PyAny>,
-        right: &Bound<'_, PyAny>,
-    ) -> PyResult<Option<HeldSizes>> {
-        let (Some(left), Some(right)) = (self.expression(paddle, left)?, self.expression(paddle, right)?) else {
-            return Ok(None);
-        };
-        let is_open = |operand: &SizeExpression| !matches!(operand, SizeExpression::Number(_));
-        if !is_open(&left) && !is_open(&right) {
-            return Ok(None);
-        }
-        if let Some(op) = CompareOp::ALL.iter().find(|op| op.method() == method) {
-            return Ok(Some(HeldSizes::Number(Arc::new(SizeExpression::Comparison(*op, [left, right])))));
-        }
-        let Some(op) = OF_SIZES.iter().find(|op| [op.method(), op.reflected()].contains(&method)) else {
-            return Ok(None);
-        };
-        let [left, right] = if op.method() == method { [left, right] } else { [right, left] };
-        let divides = matches!(op, BinaryOp::FloorDivide | BinaryOp::Remainder);
-        if divides && !matches!(*right, SizeExpression::Number(1..)) {
-            return Ok(None);
-        }
-        Ok(Some(HeldSizes::Number(Arc::new(SizeExpression::Binary(*op, [left, right])))))
-    }
-
-    /// Returns an operand as an integer of sizes, if it is one.
-    fn expression(&self, paddle: &Paddle, operand: &Bound<'_, PyAny>) -> PyResult<Option<Arc<SizeExpression>>> {
-        let number = |number: &Bound<'_, PyAny>| {
-            let number = number.is_exact_instance_of::<PyInt>().then(|| number.extract().ok()).flatten();
-            number.map(|number| Arc::new(SizeExpression::Number(number)))
-        };
-        if !paddle.is_value(operand) {
-            return Ok(number(operand));
-        }
-        Ok(match self.open.get(&identity(paddle, operand)?) {
-            Some(HeldSizes::Number(held)) if !matches!(**held, SizeExpression::Comparison(..)) => {
-                Some(Arc::clone(held))
-            }
-            Some(_) => None,
-            None => self.known(paddle, operand)?.as_ref().and_then(number),
-        })
-    }
-
-    /// Notes what a value holds of sizes: as numbers, if none of them is open.
-    fn note_sizes(&mut self, paddle: &Paddle, id: u64, sizes: HeldSizes, py: Python<'_>) -> PyResult<()> {
-        let known = |of: &Py<PyAny>, axes: &[usize]| {
-            let meta = meta::of_value(paddle, of.bind(py))?;
-            let size = |axis: &usize| meta.as_ref()?.shape.get(*axis).copied().flatten();
-            Ok::<_, PyErr>(axes.iter().map(size).collect::<Option<Vec<i64>>>())
-        };
-        let numbers = match &sizes {
-            HeldSizes::Each(of, axes) => {
-                known(of, axes)?.map(|sizes| PyList::new(py, sizes)).transpose()?.map(Bound::into_any)
-            }
-            HeldSizes::Number(expression) => match &**expression {
-                SizeExpression::Product { of, axes } => {
-                    let product = known(of, axes)?.map(|sizes| sizes.iter().product::<i64>());
-                    product.map(|product| product.into_pyobject(py)).transpose()?.map(Bound::into_any)
-                }
-                _ => None,
-            },
-        };
-        match numbers {
-            Some(numbers) => drop(self.numbers.insert(id, numbers.unbind())),
-            None => drop(self.open.insert(id, sizes)),
         }
         Ok(())
     }
@@ -385,31 +257,10 @@ impl KnownSizes {
         value: &Bound<'_, PyAny>,
         method: &str,
     ) -> PyResult<Option<KnownResult>> {
-        if let Some(size) = self.answer_of_open_size(paddle, value, method)? {
-            return Ok(Some(size));
+        if let Some(answer) = self.open.answer(paddle, value, method)? {
+            return Ok(Some(answer));
         }
         Ok(self.known_answer(paddle, value, method)?.map(|known| KnownResult::Object(known.unbind())))
-    }
-
-    /// Returns the result of a method of a value that holds a number of open sizes.
-    fn answer_of_open_size(
-        &self,
-        paddle: &Paddle,
-        value: &Bound<'_, PyAny>,
-        method: &str,
-    ) -> PyResult<Option<KnownResult>> {
-        if self.open.is_empty() || !paddle.is_value(value) {
-            return Ok(None);
-        }
-        let Some(HeldSizes::Number(expression)) = self.open.get(&identity(paddle, value)?) else { return Ok(None) };
-        let Some(meta) = meta::of_value(paddle, value)? else { return Ok(None) };
-        let is_answered = match method {
-            "item" | "__bool__" => meta.shape.iter().all(|size| *size == Some(1)),
-            // Quotients and remainders have a dimension.
-            "__int__" | "__index__" => meta.shape.is_empty() && !matches!(**expression, SizeExpression::Comparison(..)),
-            _ => false,
-        };
-        Ok(is_answered.then(|| KnownResult::OfSizes(Arc::clone(expression))))
     }
 
     /// Returns the result of a method of a value without arguments, if it does not depend on open sizes.

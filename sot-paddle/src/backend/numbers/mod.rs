@@ -5,6 +5,7 @@ pub(crate) mod exact;
 pub(crate) mod floats;
 pub(crate) mod known_sizes;
 pub(crate) mod number_inputs;
+pub(crate) mod open_sizes;
 pub(crate) mod rounded;
 pub(crate) mod scalar;
 pub(crate) mod size_probe;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PySlice, PyTuple};
 use sot_core::backend::CallKind;
 use sot_core::cpython;
 use sot_variables::numpy;
@@ -158,6 +158,8 @@ impl CallNumbers {
             self.is_complex = true;
         } else if argument.is_instance_of::<PyInt>() {
             self.note_integer(argument)?;
+        } else if let Ok(slice) = argument.cast::<PySlice>() {
+            refuse_large_bounds(slice)?;
         } else if is_row(argument) {
             parts(argument)?.iter().try_for_each(|part| self.note(part))?;
         } else if numpy::is_value_type(&argument.get_type()) {
@@ -325,6 +327,17 @@ fn fills_floating(
 
 fn refused(text: &str) -> PyErr {
     PyNotImplementedError::new_err(text.to_owned())
+}
+
+/// Refuses a slice with a bound or step beyond 64 bits, with which Paddle ends the process while it builds the statement.
+fn refuse_large_bounds(slice: &Bound<'_, PySlice>) -> PyResult<()> {
+    for name in ["start", "stop", "step"] {
+        let part = slice.getattr(name)?;
+        if part.is_instance_of::<PyInt>() && part.extract::<i64>().is_err() {
+            return Err(refused("a slice with an integer beyond 64 bits is for eager mode to take or refuse"));
+        }
+    }
+    Ok(())
 }
 
 fn is_row(object: &Bound<'_, PyAny>) -> bool {

@@ -7,10 +7,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyInt, PyString, PyTuple};
+use pyo3::types::{PyDict, PyInt, PySlice, PyString, PyTuple};
 use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
 
+use crate::backend::calls::items;
 use crate::backend::graph::builder::identity;
 use crate::backend::numbers::diagonals;
 use crate::backend::numbers::scalar;
@@ -181,6 +182,27 @@ impl NumberValues {
         let keys = if key.is_exact_instance_of::<PyTuple>() { parts(&key)? } else { vec![key] };
         if keys.iter().any(|key| self.has(paddle, key)) {
             return Err(SizesMatter::new_err("a number says where is written"));
+        }
+        Ok(())
+    }
+
+    /// Refuses an index with a slice whose step is an open number: Paddle asks for the step's sign while the statement
+    /// is built.
+    pub(crate) fn refuse_steps(
+        &self,
+        paddle: &Paddle,
+        callee: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+    ) -> PyResult<()> {
+        let is_item =
+            || scalar::name(callee).is_ok_and(|name| matches!(name.as_deref(), Some("__getitem__" | "__setitem__")));
+        if self.0.is_empty() || args.len() < 2 || !is_item() {
+            return Ok(());
+        }
+        for part in items::parts(&args.get_item(1)?) {
+            if part.is_instance_of::<PySlice>() && self.has(paddle, &part.getattr("step")?) {
+                return Err(SizesMatter::new_err("a number is the step of a slice"));
+            }
         }
         Ok(())
     }

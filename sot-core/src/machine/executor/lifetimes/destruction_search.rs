@@ -54,19 +54,28 @@ impl<'py> DestructionSearch<'py> {
             // Where it is gone, its callback is not called.
             return object.getattr(intern!(object.py(), "__callback__")).is_ok_and(|callback| !callback.is_none());
         }
-        if self.has_weakref_callback(object).unwrap_or(false) {
+        if self.has_telling_weakref(object).unwrap_or(false) {
             return true;
         }
         let hook = cpython::type_lookup(&ty, &PyString::intern(ty.py(), "__del__"));
         hook.is_some() && !self.silent.iter().any(|silent| ty.is(silent))
     }
 
-    fn has_weakref_callback(&self, object: &Bound<'py, PyAny>) -> PyResult<bool> {
+    /// True if a weak reference to the object shows that it is gone, by a callback or as a proxy.
+    fn has_telling_weakref(&self, object: &Bound<'py, PyAny>) -> PyResult<bool> {
         if !cpython::has_weakrefs(object) {
             return Ok(false);
         }
-        let mut references = self.weak_references.call1((object,))?.try_iter()?;
-        references.try_fold(false, |told, weak| Ok(told || !weak?.getattr("__callback__")?.is_none()))
+        for weak in self.weak_references.call1((object,))?.try_iter()? {
+            let weak = weak?;
+            // A proxy hands reads on to the object, so its callback cannot be read; and it raises once the object is
+            // gone.
+            let is_proxy = !weak.get_type().is_subclass_of::<PyWeakrefReference>()?;
+            if is_proxy || !weak.getattr(intern!(weak.py(), "__callback__"))?.is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the paths to the objects whose destruction is observable, among all that is destroyed with `object` if
