@@ -937,3 +937,17 @@ def test_a_float_beside_an_open_size(differing, name):
         np.testing.assert_array_equal(fast(x, number).numpy(), fn(x, number).numpy())
     stats = sot.stats()
     assert stats.translations <= translations and not stats.fallbacks
+
+
+def test_a_function_is_refused_before_and_behind_an_open_size(same):
+    def fn(x):
+        return F.feature_alpha_dropout(F.feature_alpha_dropout(x, 0.3, training=True), 0.3, training=True)
+
+    fast = sot.symbolic_translate(fn)
+    for rows in (2, 3, 2, 4, 3):
+        x = paddle.rand([rows, 3, 4])
+        paddle.seed(rows)
+        expected = fn(x)
+        paddle.seed(rows)
+        same(fast(x), expected)
+    assert not sot.stats().fallbacks

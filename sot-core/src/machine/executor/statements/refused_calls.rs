@@ -13,8 +13,8 @@ use crate::machine::variable::{Form, VarId};
 /// Facts about refused calls from the attempts to translate a frame.
 #[derive(Default)]
 pub(crate) struct Refusals {
-    /// Callables that are inlined at once, by address. A refused call of each has left operations behind.
-    known: FxHashMap<usize, KnownRefusal>,
+    /// Callables that are inlined at once. A refused call of each has left operations behind.
+    known: FxHashMap<RefusalKey, KnownRefusal>,
     /// Functions that become one statement because the graph would break inside them, by address.
     unfollowed: FxHashMap<usize, Py<PyAny>>,
     /// True while a refused call is inlined.
@@ -23,14 +23,15 @@ pub(crate) struct Refusals {
     pub(in crate::machine::executor) results: AssumedResults,
 }
 
+/// The address of a callable, and, for a refusal because of sizes, whether some sizes were left open before the call.
+/// Such a refusal says nothing about calls for which that is different.
+type RefusalKey = (usize, Option<bool>);
+
 /// A callable that the backend has refused in an earlier attempt.
 struct KnownRefusal {
     /// Keeps the address taken.
     _callee: Py<PyAny>,
     reason: Reason,
-    /// For a refusal because of sizes: true if some sizes were left open. It says nothing about attempts where that is
-    /// different.
-    with_open_sizes: Option<bool>,
 }
 
 /// A statement that the backend refuses.
@@ -68,10 +69,10 @@ impl<'py> OpcodeExecutor<'py> {
     ) -> Flow<VarId> {
         let key = callee.as_ptr() as usize;
         let open = self.sizes.are_open();
-        if let Some(known) = self.learnt.refusals.known.get(&key) {
-            if known.with_open_sizes.is_none_or(|with| with == open) {
-                let (reason, for_sizes) = (known.reason.clone(), known.with_open_sizes.is_some());
-                return follow_refused(self, (reason, for_sizes), follow);
+        for with_open_sizes in [None, Some(open)] {
+            if let Some(known) = self.learnt.refusals.known.get(&(key, with_open_sizes)) {
+                let reason = known.reason.clone();
+                return follow_refused(self, (reason, with_open_sizes.is_some()), follow);
             }
         }
         let refused = match self.statement(kind, callee, name, args)? {
@@ -87,12 +88,8 @@ impl<'py> OpcodeExecutor<'py> {
             return follow_refused(self, (refused.reason, refused.for_sizes), follow);
         }
         self.note_abandoned(&format!("{name} is to be followed: {}", refused.reason.text));
-        let known = KnownRefusal {
-            _callee: callee.clone().unbind(),
-            reason: refused.reason,
-            with_open_sizes: refused.for_sizes.then_some(open),
-        };
-        self.learnt.refusals.known.insert(key, known);
+        let known = KnownRefusal { _callee: callee.clone().unbind(), reason: refused.reason };
+        self.learnt.refusals.known.insert((key, refused.for_sizes.then_some(open)), known);
         Err(Unwind::Restart(None))
     }
 
