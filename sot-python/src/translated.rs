@@ -82,7 +82,7 @@ impl Translated {
     fn __reduce__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
         let py = slf.py();
         let target = slf.borrow().target(py)?;
-        if let Some(name) = global_name(&target)?.filter(|(_, found)| found.is(&slf)).map(|(name, _)| name) {
+        if let Some(name) = global_name(&target, slf.as_any())? {
             return Ok(name);
         }
         let make = cpython::import(py, &face::used()?.package)?.getattr("symbolic_translate")?;
@@ -352,9 +352,8 @@ fn refuse(target: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the qualified name of a function or class, and what is there under this name in its module; `None` if
-/// nothing is.
-fn global_name<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+/// Returns the qualified name of a function or class, if its module has the translated one under this name.
+fn global_name<'py>(target: &Bound<'py, PyAny>, translated: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (module, name) = (target.getattr_opt("__module__")?, target.getattr_opt("__qualname__")?);
     let (Some(module), Some(name)) = (module, name) else { return Ok(None) };
     let Ok(path) = name.extract::<String>() else { return Ok(None) };
@@ -366,5 +365,5 @@ fn global_name<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, P
             None => return Ok(None),
         }
     }
-    Ok(Some((name, found)))
+    Ok(found.is(translated).then_some(name))
 }

@@ -357,3 +357,4 @@ def test_a_size_that_is_written_over_is_the_former_one(same):
     for columns in (5, 3, 7, 4):
         x = paddle.rand([2, columns])
         same(translated(x), fn(x))
+    assert sot.stats().graphs

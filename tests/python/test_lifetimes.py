@@ -659,3 +659,4 @@ def test_a_proxy_beside_a_weak_reference_with_a_callback(same):
     translated = sot.symbolic_translate(fn)
     for _ in range(3):
         same(translated(paddle.ones([2])), fn(paddle.ones([2])))
+    assert sot.stats().graphs

@@ -102,6 +102,7 @@ impl OpenSizes {
         match (kind, name) {
             (CallKind::Api, "shape") => Ok(dimensions()?.map(|axes| HeldSizes::Each(first.unbind(), axes))),
             (_, "numel") => Ok(dimensions()?.map(|axes| HeldSizes::product(first.unbind(), axes))),
+            _ if self.0.is_empty() => Ok(None),
             (CallKind::Method, "__getitem__") if args.len() == 2 => self.item(paddle, &first, &args.get_item(1)?),
             (CallKind::Method, _) if args.len() == 2 => {
                 self.operator(paddle, name, [&first, &args.get_item(1)?], known)

@@ -329,7 +329,7 @@ fn refused(text: &str) -> PyErr {
     PyNotImplementedError::new_err(text.to_owned())
 }
 
-/// Refuses a slice with a bound or step beyond 64 bits, with which Paddle ends the process while it builds the statement.
+/// Refuses a slice with a bound or step beyond 64 bits: Paddle would end the process while it builds the statement.
 fn refuse_large_bounds(slice: &Bound<'_, PySlice>) -> PyResult<()> {
     for name in ["start", "stop", "step"] {
         let part = slice.getattr(name)?;

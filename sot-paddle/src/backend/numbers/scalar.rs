@@ -172,8 +172,8 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
     if matches!(operator, "__getitem__" | "__setitem__") {
         return INTEGERS.contains(&&*name).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind);
     }
-    // Operators that convert the number to a tensor of one dimension, or refuse it. A power computes differently with it than with one
-    // without dimensions, and its result has one, too.
+    // Operators that convert the number to a tensor of one dimension, or refuse it. A power computes differently with a
+    // tensor of one dimension than with one without dimensions, and its result has one, too.
     let is_unlike = |operator: &str| {
         matches!(operator, "and" | "or" | "xor" | "matmul" | "lshift" | "rshift")
             || &*name == "float32" && operator == "pow" && (tensor.shape.is_empty() || &*tensor.dtype == "float64")

@@ -160,16 +160,32 @@ impl NumberValues {
         given.try_fold(false, |any, argument| Ok(any || is_any_within(paddle, &argument, is_it)?))
     }
 
-    /// Refuses a write to a position that is an open number, because a program does not notice a position outside the
-    /// tensor. Also refuses a write of an open number to a tensor of integers.
-    pub(crate) fn refuse_positions(
+    /// Refuses what a program does not do with an open number in an index as eager mode does.
+    ///
+    /// - The step of a slice: Paddle asks for its sign while the statement is built.
+    /// - The position of a write: a program does not notice a position outside the tensor.
+    /// - A number that is written to a tensor of integers.
+    pub(crate) fn refuse_in_index(
         &self,
         paddle: &Paddle,
         (kind, callee): (CallKind, &Bound<'_, PyAny>),
         args: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
-        let writes_items = || scalar::name(callee).is_ok_and(|name| name.as_deref() == Some("__setitem__"));
-        if self.0.is_empty() || kind != CallKind::InPlace || args.len() < 2 || !writes_items() {
+        if self.0.is_empty() || args.len() < 2 {
+            return Ok(());
+        }
+        let name = scalar::name(callee)?;
+        let writes = kind == CallKind::InPlace && name.as_deref() == Some("__setitem__");
+        if !writes && name.as_deref() != Some("__getitem__") {
+            return Ok(());
+        }
+        let index = items::parts(&args.get_item(1)?);
+        for part in &index {
+            if part.is_instance_of::<PySlice>() && self.has(paddle, &part.getattr("step")?) {
+                return Err(SizesMatter::new_err("a number is the step of a slice"));
+            }
+        }
+        if !writes {
             return Ok(());
         }
         let written = args.get_item(2).ok().filter(|value| self.has(paddle, value));
@@ -178,31 +194,8 @@ impl NumberValues {
         {
             return Err(SizesMatter::new_err("a number that is written to integers is rounded in eager mode"));
         }
-        let key = args.get_item(1)?;
-        let keys = if key.is_exact_instance_of::<PyTuple>() { parts(&key)? } else { vec![key] };
-        if keys.iter().any(|key| self.has(paddle, key)) {
+        if index.iter().any(|part| self.has(paddle, part)) {
             return Err(SizesMatter::new_err("a number says where is written"));
-        }
-        Ok(())
-    }
-
-    /// Refuses an index with a slice whose step is an open number: Paddle asks for the step's sign while the statement
-    /// is built.
-    pub(crate) fn refuse_steps(
-        &self,
-        paddle: &Paddle,
-        callee: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
-    ) -> PyResult<()> {
-        let is_item =
-            || scalar::name(callee).is_ok_and(|name| matches!(name.as_deref(), Some("__getitem__" | "__setitem__")));
-        if self.0.is_empty() || args.len() < 2 || !is_item() {
-            return Ok(());
-        }
-        for part in items::parts(&args.get_item(1)?) {
-            if part.is_instance_of::<PySlice>() && self.has(paddle, &part.getattr("step")?) {
-                return Err(SizesMatter::new_err("a number is the step of a slice"));
-            }
         }
         Ok(())
     }

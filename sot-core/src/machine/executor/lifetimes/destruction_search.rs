@@ -54,15 +54,15 @@ impl<'py> DestructionSearch<'py> {
             // Where it is gone, its callback is not called.
             return object.getattr(intern!(object.py(), "__callback__")).is_ok_and(|callback| !callback.is_none());
         }
-        if self.has_telling_weakref(object).unwrap_or(false) {
+        if self.has_observing_weakref(object).unwrap_or(false) {
             return true;
         }
         let hook = cpython::type_lookup(&ty, &PyString::intern(ty.py(), "__del__"));
         hook.is_some() && !self.silent.iter().any(|silent| ty.is(silent))
     }
 
-    /// True if a weak reference to the object shows that it is gone, by a callback or as a proxy.
-    fn has_telling_weakref(&self, object: &Bound<'py, PyAny>) -> PyResult<bool> {
+    /// True if the object's death is observable by a weak reference: one with a callback, or a proxy.
+    fn has_observing_weakref(&self, object: &Bound<'py, PyAny>) -> PyResult<bool> {
         if !cpython::has_weakrefs(object) {
             return Ok(false);
         }
