@@ -65,15 +65,17 @@ pub fn recomputes(is_text: bool, times_differed: Option<usize>, is_resumed: bool
 }
 
 /// Returns whether an integer is an input of the graph. `opens_after` is the answer of [`opens_after`] for the
-/// function, or zero for a number computed from open sizes.
-pub fn opens_integer(times_differed: usize, opens_after: Option<usize>) -> bool {
-    opens_after.is_some_and(|enough| times_differed >= enough)
+/// function, or zero for a number computed from open sizes. Behind a break (`is_resumed`) one other value is enough,
+/// as the trace does not specialise on a second one ([`specialises_on`]).
+pub fn opens_integer(times_differed: usize, opens_after: Option<usize>, is_resumed: bool) -> bool {
+    let enough = opens_after.map(|enough| if is_resumed { enough.min(1) } else { enough });
+    enough.is_some_and(|enough| times_differed >= enough)
 }
 
-/// [`opens_integer`] for a `float`. A `float` that has differed once may be one of many that are computed from it, and
-/// each would be specialised on in turn.
+/// Returns whether a `float` is an input of the graph. A `float` that has differed once may be one of many that are
+/// computed from it, and each would be specialised on in turn.
 pub fn opens_float(times_differed: usize, opens_after: Option<usize>) -> bool {
-    opens_integer(times_differed, opens_after.map(|enough| enough.min(1)))
+    opens_after.is_some_and(|enough| times_differed >= enough.min(1))
 }
 
 /// Number of translations for which an integer must have had another value before it is left open; `None`: it never

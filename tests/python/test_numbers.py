@@ -13,7 +13,9 @@ def calls_agree(fn, arguments):
     fast = sot.symbolic_translate(fn)
     for given in arguments:
         got, expected = fast(*given), fn(*given)
-        assert got.dtype == expected.dtype and got.numpy().tobytes() == expected.numpy().tobytes()
+        pairs = zip(got, expected) if isinstance(expected, tuple) else [(got, expected)]
+        for got, expected in pairs:
+            assert got.dtype == expected.dtype and got.numpy().tobytes() == expected.numpy().tobytes()
 
 
 def test_a_float_argument():
@@ -204,6 +206,73 @@ def test_a_float_behind_a_break():
     calls_agree(step, [(x + k, 0.3 * k) for k in range(12)])
     counted = sot.stats()
     assert counted.translations <= 8 and not counted.fallbacks
+
+
+# The first value of a number is specialised on. None of these is a size that has a meaning of its own.
+INTEGERS_BEHIND_A_BREAK = (5, 4, 0, 1, -1, -2, 7, 2**31 - 2, -(2**31) + 1, 0, 3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("name", ["+", "-", "*", "==", "!=", "<", "<=", ">", ">="])
+def test_an_integer_behind_a_break(name, dtype):
+    """One translation serves all integers that are operands of operators without special numbers."""
+    operator_of = eval(f"lambda x, n: x {name} n")
+    reflected = eval(f"lambda x, n: n {name} x")
+
+    def step(x, n):
+        float(x.sum())
+        return operator_of(x, n), reflected(x, n + 1)
+
+    x = paddle.to_tensor([1, 2, 5], dtype)
+    sot.reset()
+    calls_agree(step, [(x, n) for n in INTEGERS_BEHIND_A_BREAK])
+    counted = sot.stats()
+    assert counted.graphs and not counted.fallbacks
+    if dtype == "int32":
+        assert counted.translations <= 6, "an operator with an integer of 64 bits is not that of eager mode"
+        return
+    assert counted.translations == 3, "up to the break, the first integer, and all others"
+    assert len(counted.breaks) == 1, counted.breaks
+
+
+@pytest.mark.parametrize("name", ["/", "//", "%", "**"])
+def test_a_divisor_behind_a_break(name):
+    """Zero and one are special as divisors and exponents."""
+    operator_of = eval(f"lambda x, n: x {name} n")
+
+    def step(x, n):
+        float(x.sum())
+        return operator_of(x, n)
+
+    x = paddle.to_tensor([1.0, 2.5])
+    sot.reset()
+    calls_agree(step, [(x, n) for n in (1, 2, 3, 4, 5, 6, 7, 0, 1, 2, -1)])
+    assert sot.stats().graphs and not sot.stats().fallbacks
+
+
+def test_a_mean_that_is_updated_at_each_step():
+    """The integer counts the steps, in an attribute that is read behind a break."""
+
+    class Averaged:
+        def __init__(self):
+            self.steps, self.mean = 0, paddle.zeros([3])
+
+        def update(self, value):
+            loss = float(value.sum())
+            self.mean = self.mean + (value - self.mean) / (self.steps + 1)
+            self.steps += 1
+            return loss, self.mean
+
+    expected, translated = Averaged(), Averaged()
+    fast = sot.symbolic_translate(translated.update)
+    sot.reset()
+    for n in range(12):
+        value = paddle.to_tensor([1.0, 2.0, 3.0 * n])
+        (loss, mean), (right_loss, right_mean) = fast(value), expected.update(value)
+        assert loss == right_loss and mean.tolist() == right_mean.tolist()
+    counted = sot.stats()
+    assert counted.graphs and counted.translations <= 4 and not counted.fallbacks
+    assert not any("changing-number" in reason for reason in counted.breaks), counted.breaks
 
 
 def test_a_float_may_become_something_else():

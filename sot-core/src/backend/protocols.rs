@@ -166,6 +166,12 @@ pub trait OpenValues: Send + Sync {
         let _ = (kind, callee);
         false
     }
+    /// True if a statement that takes sizes treats zero, one and negative integers as it treats others. In a shape they
+    /// have meanings of their own; a product has none.
+    fn takes_all_integers(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        let _ = (kind, callee);
+        false
+    }
     /// True if a statement treats a `float` that is a value of the graph like the number.
     fn takes_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         let _ = (kind, callee);

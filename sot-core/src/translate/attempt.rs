@@ -426,10 +426,28 @@ fn settle(
 
 /// Writes new code up to the break, if there is anything to compile around it.
 fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wanted: bool) -> Flow<NewCode> {
+    if is_the_break_alone(cx, at) {
+        let text = format!("nothing but an instruction that runs natively: {}", at.reason.text);
+        let reason = Reason { stack: at.reason.stack.clone(), ..Reason::new(ReasonId::NothingToCompile, text) };
+        return Err(Unwind::Fallback(Box::new(reason)));
+    }
     if !wanted && !cx.trace.graph.has_met_tensors() {
         return Err(Unwind::Fallback(Box::new(at.reason.clone())));
     }
     let sources = at.frames.iter().map(|frame| ResumeSource::of(cx.py, &frame.unit)).collect::<PyResult<Vec<_>>>()?;
     let end = trace::end_at_break(cx, at, &sources, name)?;
     CodeGen::new(&end.finished, Rc::clone(&at.root().unit))?.compile_break(end)
+}
+
+/// True if the function only reads the value of a tensor, and nothing is compiled before that or can be behind it, as in `lambda t: t.item()`. A hit would
+/// cost more than the function itself, so CPython runs it, unless the user has asked for it.
+fn is_the_break_alone(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> bool {
+    at.reason.id == ReasonId::TensorValue
+        && cx.trace.history.effort == Effort::Little
+        && !cx.trace.history.is_resumed
+        && cx.trace.graph.is_empty()
+        && !cx.trace.graph.has_effects()
+        && !at.is_between()
+        && at.reason.forbidden_by.is_none()
+        && at.frames.iter().all(|frame| frame.only_returns_afterwards(cx.py))
 }

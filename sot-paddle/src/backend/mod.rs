@@ -295,6 +295,10 @@ impl OpenValues for PaddleBackend {
         sizes::accepts_sizes(kind, callee).unwrap_or(false)
     }
 
+    fn takes_all_integers(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        sizes::accepts_all_integers(kind, callee).unwrap_or(false)
+    }
+
     fn takes_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         floats::accepts_floats(kind, callee).unwrap_or(false)
     }

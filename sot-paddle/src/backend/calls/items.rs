@@ -55,47 +55,97 @@ pub(crate) fn append_check(paddle: &Paddle, item: &Bound<'_, PyAny>) -> PyResult
     read.setattr(intern!(py, "stop_gradient"), true)
 }
 
-/// Returns the arguments of two calls that together do the same as the call of a method, if it is an index with a step
-/// and an integer of the graph: first come the slices, then the items. One operation for both does not know that
-/// position -1 is the last, and the check does not notice that its result has other dimensions.
-pub(crate) fn in_two_steps<'py>(
+/// Returns the arguments of calls that together do the same as the call of a method, if it is an index of which one
+/// operation would make something else:
+///
+/// - Bounds that only a run knows beside bounds that are known: Paddle takes all of them for unknown when it infers the
+///   shape of the result, and -1 for each. The known bounds come first.
+/// - A position that only a run knows beside a slice with a step: the operation does not know that position -1 is the
+///   last, and the check does not notice that its result has other dimensions. The slices come first.
+pub(crate) fn in_steps<'py>(
     paddle: &Paddle,
     method: &Bound<'py, PyString>,
     arguments: &MethodArguments<'py>,
-) -> PyResult<Option<[MethodArguments<'py>; 2]>> {
+) -> PyResult<Option<Vec<MethodArguments<'py>>>> {
     if method != "__getitem__" {
         return Ok(None);
     }
     let (py, index) = (method.py(), arguments.positional.get_item(0));
     let Ok(index) = index.and_then(|index| Ok(index.cast_into::<PyTuple>()?)) else { return Ok(None) };
-    let (mut steps, mut positions) = (false, false);
-    for part in &index {
-        steps |= has_step(&part)?;
-        positions |= is_position(paddle, &part)?;
-    }
-    if !steps || !positions {
+    let parts = index.iter().map(|part| Ok((IndexPart::of(paddle, &part)?, part)));
+    let parts = parts.collect::<PyResult<Vec<_>>>()?;
+    let has = |wanted: &dyn Fn(&IndexPart) -> bool| parts.iter().any(|(part, _)| wanted(part));
+    let positions = has(&|part| matches!(part, IndexPart::Position));
+    let open = positions || has(&|part| matches!(part, IndexPart::Slice { known: false, .. }));
+    let known = open && has(&|part| matches!(part, IndexPart::Slice { known: true, .. }));
+    let steps = positions && has(&|part| matches!(part, IndexPart::Slice { steps: true, .. }));
+    if !known && !steps {
         return Ok(None);
     }
-    let none = py.None().into_bound(py);
-    let whole = cpython::new_slice(py, [&none, &none, &none])?;
-    let (mut slices, mut items) = (Vec::new(), Vec::new());
-    for part in &index {
-        let is_slice = part.is_instance_of::<PySlice>();
-        let is_item = part.is_exact_instance_of::<PyInt>() || is_position(paddle, &part)?;
-        if !is_slice && !is_item && !part.is_none() && !part.is_instance_of::<PyEllipsis>() {
-            let text = "an index with a step, an integer of the graph and a list or tensor is done in eager mode only";
-            return Err(PyNotImplementedError::new_err(text));
-        }
-        if !part.is_none() {
-            slices.push(if is_item { whole.clone() } else { part.clone() });
-        }
-        items.push(if is_slice { whole.clone() } else { part });
+    if has(&|part| matches!(part, IndexPart::Other)) {
+        let text = "an index with a slice, an integer of the graph and a list or tensor is done in eager mode only";
+        return Err(PyNotImplementedError::new_err(text));
     }
-    let step = |index: Vec<Bound<'py, PyAny>>| {
-        let positional = PyTuple::new(py, [PyTuple::new(py, index)?])?;
-        PyResult::Ok(MethodArguments { positional, keywords: None })
+    let none = py.None().into_bound(py);
+    let whole = cpython::new_slice(py, [&none, &none, &none])?.into_any();
+    // In which step a part is done. The other steps take all items of its dimension.
+    let step_of = |part: &IndexPart| match part {
+        IndexPart::Slice { known: true, .. } => Some(0),
+        IndexPart::Slice { .. } => Some(1),
+        IndexPart::Whole | IndexPart::Rest => None,
+        _ => Some(2),
     };
-    Ok(Some([step(slices)?, step(items)?]))
+    let step = |number: usize| {
+        let in_step = |(part, index): &(IndexPart, Bound<'py, PyAny>)| match part {
+            IndexPart::NewDimension => (number == 2).then(|| index.clone()),
+            IndexPart::Rest => Some(index.clone()),
+            _ => Some(if step_of(part) == Some(number) { index.clone() } else { whole.clone() }),
+        };
+        let index = PyTuple::new(py, parts.iter().filter_map(in_step).collect::<Vec<_>>())?;
+        PyResult::Ok(MethodArguments { positional: PyTuple::new(py, [index])?, keywords: None })
+    };
+    let needed = (0..3).filter(|number| has(&|part| step_of(part) == Some(*number)));
+    needed.map(step).collect::<PyResult<Vec<_>>>().map(Some)
+}
+
+/// A part of an index.
+enum IndexPart {
+    /// A slice with a bound. `known`: the bounds are known while the program is built; `steps`: it has a step.
+    Slice { known: bool, steps: bool },
+    /// A slice of all items.
+    Whole,
+    /// An integer that is known.
+    Known,
+    /// An integer that only a run knows.
+    Position,
+    /// `None`.
+    NewDimension,
+    /// An ellipsis.
+    Rest,
+    /// A list, a mask, or a tensor of positions.
+    Other,
+}
+
+impl IndexPart {
+    fn of(paddle: &Paddle, part: &Bound<'_, PyAny>) -> PyResult<IndexPart> {
+        let py = part.py();
+        if part.is_instance_of::<PySlice>() {
+            let bounds = [intern!(py, "start"), intern!(py, "stop"), intern!(py, "step")];
+            let [start, stop, step] = bounds.map(|name| part.getattr(name));
+            let bounds = [start?, stop?, step?];
+            let steps = !bounds[2].is_none();
+            let known = !bounds.iter().any(|bound| paddle.is_value(bound));
+            let is_whole = bounds.iter().all(|bound| bound.is_none());
+            return Ok(if is_whole { IndexPart::Whole } else { IndexPart::Slice { known, steps } });
+        }
+        Ok(match () {
+            () if is_position(paddle, part)? => IndexPart::Position,
+            () if part.is_exact_instance_of::<PyInt>() => IndexPart::Known,
+            () if part.is_none() => IndexPart::NewDimension,
+            () if part.is_instance_of::<PyEllipsis>() => IndexPart::Rest,
+            () => IndexPart::Other,
+        })
+    }
 }
 
 /// Returns the index by which a program writes to the items of a tensor, with each integer of the graph counted from
@@ -185,9 +235,4 @@ pub(crate) fn parts<'py>(index: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
 /// True if a part of an index is an integer of the graph.
 fn is_position(paddle: &Paddle, part: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(meta::of_value(paddle, part)?.is_some_and(|meta| meta.shape.is_empty() && meta.dtype.contains("int")))
-}
-
-/// True if a part of an index is a slice with a step.
-fn has_step(part: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(part.is_instance_of::<PySlice>() && !part.getattr(intern!(part.py(), "step"))?.is_none())
 }

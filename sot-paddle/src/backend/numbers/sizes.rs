@@ -69,6 +69,15 @@ pub(crate) fn accepts_sizes(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResu
     })
 }
 
+/// Operators for which zero, one and negative numbers are numbers like others.
+const OPERATORS_ON_ALL: &[&str] = &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__"];
+
+/// True if a statement can take all integers that a graph takes, and not only those that may be sizes.
+pub(crate) fn accepts_all_integers(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let name = if kind == CallKind::Method { scalar::name(callee)? } else { None };
+    Ok(name.is_some_and(|name| OPERATORS_ON_ALL.contains(&&*name) || COMPARISONS.contains(&&*name)))
+}
+
 /// True if a function takes sizes that are values of the graph.
 pub(crate) fn is_taken_by(function: &str) -> bool {
     TAKING.contains(&function)

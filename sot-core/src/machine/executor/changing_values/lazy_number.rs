@@ -416,10 +416,12 @@ fn compute<'py>(
         }
         trackers.push(tracker);
     }
+    let distinct = matches!(&how, Computation::Binary(BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply));
+    let differs_alike = distinct && value.is_exact_instance_of::<PyInt>();
     let tracker = cx.trace.trackers.add(Tracker::Computed { how, of: trackers });
     let mut times_differed = cx.trace.history.changing.get(&cx.trace.trackers.path(tracker)).copied().unwrap_or(0);
-    if value.is_exact_instance_of::<PyFloat>() {
-        // A `float` differs as often as the numbers that it is computed from.
+    if differs_alike || value.is_exact_instance_of::<PyFloat>() {
+        // Such a number differs as often as the numbers that it is computed from. A remainder may differ less often.
         times_differed =
             of.iter().map(|&operand| times_number_differed(&cx.trace, operand)).fold(times_differed, usize::max);
     }

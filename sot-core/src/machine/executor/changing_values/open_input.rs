@@ -24,8 +24,10 @@ const OPEN_NEGATIVE: RangeInclusive<i64> = -LARGEST_OPEN..=-2;
 struct InOpenRange(RangeInclusive<i64>);
 
 impl InOpenRange {
-    /// Returns the range around `number` that is left open; `None` if `number` is specialised on.
-    fn around(number: i64, least: i64) -> Option<RangeInclusive<i64>> {
+    /// Returns the range around `number` that is left open; `None` if `number` is specialised on. `all`: it is an
+    /// operand for which no integer is special. Otherwise it may be a size, and the smallest that is open is `least`.
+    fn around(number: i64, all: bool, least: i64) -> Option<RangeInclusive<i64>> {
+        let least = if all { -LARGEST_OPEN } else { least };
         [least..=LARGEST_OPEN, OPEN_NEGATIVE].into_iter().find(|range| range.contains(&number))
     }
 }
@@ -74,20 +76,12 @@ impl OpcodeExecutor<'_> {
 
     /// True if the variable is an open integer that a graph can take as input.
     pub fn is_open_argument(&self, id: VarId) -> bool {
-        if self.trace.is_open_number(id) {
-            return true;
-        }
-        let Some(now) = lazy_number::lazy_integer(&self.trace, id) else { return false };
-        let path = self.trace.trackers.path(self.trace.vars.tracker(id));
-        let may_be = InOpenRange::around(now, self.sizes.least).is_some();
-        let opens =
-            policy::opens_integer(lazy_number::times_number_differed(&self.trace, id), opens_after_for(self, id));
-        opens && may_be && !self.sizes.is_closed(path)
+        is_open_in(self, id, self.statement.takes_all_integers)
     }
 
     /// True if the variable is an open number that an operator in a graph can take as operand.
     pub fn is_open_operand(&self, id: VarId) -> bool {
-        self.is_open_argument(id) || is_open_float(self, id)
+        is_open_in(self, id, true) || is_open_float(self, id)
     }
 }
 
@@ -169,7 +163,9 @@ fn number_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
         return Err(needs_number(cx, id));
     }
     let now = lazy_number::lazy_integer(&cx.trace, id).unwrap_or_default();
-    let Some(range) = InOpenRange::around(now, cx.sizes.least) else { return Err(needs_number(cx, id)) };
+    let Some(range) = InOpenRange::around(now, cx.statement.takes_all_integers, cx.sizes.least) else {
+        return Err(needs_number(cx, id));
+    };
     let tracker = cx.trace.vars.tracker(id);
     cx.trace.guards.add(tracker, Test::Object(Box::new(InOpenRange(range))));
     let now = now.into_pyobject(cx.py).map_err(PyErr::from)?.into_any();
@@ -203,6 +199,19 @@ fn given_number<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId, now: &Bound<'py, P
 fn needs_number(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
     let text = format!("{} differs from call to call", cx.trace.text(id));
     cx.settle_sizes(Unwind::break_graph(ReasonId::ChangingNumber, text))
+}
+
+/// True if the variable is an integer that is left open. `all`: no integer is special where it is needed.
+fn is_open_in(cx: &OpcodeExecutor<'_>, id: VarId, all: bool) -> bool {
+    if cx.trace.is_open_number(id) {
+        return true;
+    }
+    let Some(now) = lazy_number::lazy_integer(&cx.trace, id) else { return false };
+    let path = cx.trace.trackers.path(cx.trace.vars.tracker(id));
+    let may_be = InOpenRange::around(now, all, cx.sizes.least).is_some();
+    let times_differed = lazy_number::times_number_differed(&cx.trace, id);
+    let opens = policy::opens_integer(times_differed, opens_after_for(cx, id), cx.trace.history.is_resumed);
+    opens && may_be && !cx.sizes.is_closed(path)
 }
 
 /// True if the variable is an integer that is left open.

@@ -6,9 +6,10 @@
 use std::ops::Deref;
 use std::rc::Rc;
 
+use pyo3::Python;
 use rustc_hash::FxHashSet;
 
-use crate::bytecode::{Label, Opcodes, OperandTable};
+use crate::bytecode::{Label, Opcodes, OperandTable, Quiet};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::machine::executor::lifetimes::observable_drops;
 use crate::machine::executor::record::rollback::Marks;
@@ -47,6 +48,24 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// True if the frame does nothing observable behind the instruction but return, whether it raises or not.
+    pub(crate) fn only_returns_afterwards(&self, py: Python<'_>) -> bool {
+        let code = &self.unit.code;
+        if !self.blocks.is_empty() || code.handler_at(self.at).is_some() {
+            return false;
+        }
+        let opcodes = Opcodes::get(py);
+        for instruction in code.instructions.iter().skip(self.at.index() + 1) {
+            if instruction.target.is_some() || !matches!(opcode::describe(instruction.opcode).quiet, Quiet::Always) {
+                return false;
+            }
+            if !opcodes.info(instruction.opcode).falls_through {
+                return true;
+            }
+        }
+        false
+    }
+
     fn new(frame: &Frame, (marks, instructions): (Marks, u64), step: u64) -> Checkpoint {
         Checkpoint {
             unit: Rc::clone(&frame.code),
@@ -319,22 +338,29 @@ fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
     if depth > 1 && (of_this_frame || (!is_between && needs_its_frame(&cx.trace, last))) {
         depth -= 1;
     }
-    while depth > 1 && is_left_whole(cx, depth - 1) {
+    let reads_value = reason.id == ReasonId::TensorValue;
+    while depth > 1 && is_left_whole(cx, depth - 1, reads_value) {
         depth -= 1;
     }
     cx.checkpoints.truncate(depth);
 }
 
 /// True if CPython runs the whole of a called function, because resume functions in the middle of it would not help the
-/// graph: it is a function of the standard library, or one of another library that has added nothing to the graph and
-/// holds no tensor.
-fn is_left_whole(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
+/// graph: it is a function of the standard library, one of another library that has added nothing to the graph and holds
+/// no tensor, or one that only reads the value of a tensor (`reads_value`), as `lambda t: t.item()`.
+fn is_left_whole(cx: &OpcodeExecutor<'_>, depth: usize, reads_value: bool) -> bool {
     let (caller, frame) = (&cx.checkpoints[depth - 1], &cx.checkpoints[depth]);
     let file = &frame.unit.code.filename;
     if cx.runtime.is_standard_module(file) {
         return true;
     }
-    if !cx.runtime.is_library(file) || caller.marks.graph != frame.marks.graph {
+    if caller.marks.graph != frame.marks.graph {
+        return false;
+    }
+    if reads_value && frame.only_returns_afterwards(cx.py) {
+        return true;
+    }
+    if !cx.runtime.is_library(file) {
         return false;
     }
     let mut pending: Vec<VarId> =

@@ -28,6 +28,8 @@ pub(crate) struct StatementInProgress {
     takes_arrays: bool,
     /// True if it accepts open sizes as values of the graph.
     pub(in crate::machine::executor) takes_sizes: bool,
+    /// True if zero, one and negative integers have no meaning of their own for it.
+    pub(in crate::machine::executor) takes_all_integers: bool,
     /// True if it accepts a `float` that differs from call to call as a value of the graph.
     pub(in crate::machine::executor) takes_floats: bool,
     /// True if it may refuse such a `float` when that is not finite, or too large.
@@ -48,6 +50,7 @@ impl StatementInProgress {
         let open_values = backend.open_values();
         StatementInProgress {
             takes_sizes: open_values.takes_sizes(kind, callee),
+            takes_all_integers: open_values.takes_all_integers(kind, callee),
             takes_floats: open_values.takes_floats(kind, callee),
             takes_arrays: open_values.takes_arrays(kind, callee),
             checks_floats: open_values.checks_floats(kind, callee),

@@ -436,10 +436,10 @@ impl PaddleBuilder {
             return Err(stand_in::refused("a tensor that may lie in the memory of another"));
         }
         let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
-            let result = match items::in_two_steps(&self.paddle, method, arguments)? {
-                Some([slices, items]) => {
-                    let part = self.call_own(method, receiver, &slices)?;
-                    self.call_own(method, &part, &items)?
+            let result = match items::in_steps(&self.paddle, method, arguments)? {
+                Some(steps) => {
+                    let step = |part: Bound<'py, PyAny>, step| self.call_own(method, &part, &step);
+                    steps.into_iter().try_fold(receiver.clone(), step)?
                 }
                 None => self.call_own(method, receiver, arguments)?,
             };
