@@ -71,6 +71,8 @@ struct GivenValues {
     kept: Option<Py<PyDict>>,
     /// `sot._second_passes.Saved`: the contents of the scope that the first pass found.
     saved: Option<Py<PyAny>>,
+    /// What [`PastRun::hold`] has found, until the first pass.
+    held: Option<Py<PyAny>>,
     _alive: Alive,
 }
 
@@ -127,6 +129,7 @@ impl PastRun {
             versions: SavedVersions::now(graph.paddle(), graph.saved(), &inputs.for_program, parameters)?,
             kept: None,
             saved: None,
+            held: None,
             _alive: Alive::new(),
         };
         Ok(PastRun {
@@ -182,6 +185,8 @@ impl PastRun {
             self.ends_waiting();
         }
         if last == 0 {
+            let held = self.given.lock().as_mut().and_then(|given| given.held.take());
+            drop(held);
             self.note_overwritten(py)?;
         } else if last != pass.id {
             self.overwritten.set(Vec::new());
@@ -379,9 +384,18 @@ impl PastRun {
         if self.pass.load(Ordering::Relaxed) != 0 || self.emptied.lock().is_some() {
             return Ok(None);
         }
-        let Some(scope) = self.given.lock().as_ref().map(|given| given.scope.clone_ref(py)) else { return Ok(None) };
+        let found =
+            |given: &GivenValues| (given.scope.clone_ref(py), given.held.as_ref().map(|held| held.clone_ref(py)));
+        let Some((scope, held)) = self.given.lock().as_ref().map(found) else { return Ok(None) };
+        if held.is_some() {
+            return Ok(held);
+        }
         let _quiet = cpython::suspend(py);
-        module(py)?.call_method1("hold", (scope,)).map(|held| Some(held.unbind()))
+        let held = module(py)?.call_method1("hold", (scope,))?.unbind();
+        if let Some(given) = self.given.lock().as_mut() {
+            given.held = Some(held.clone_ref(py));
+        }
+        Ok(Some(held))
     }
 
     /// Keeps the contents `held` for the first pass, if Paddle has emptied the scope since [`PastRun::hold`] and no
