@@ -119,6 +119,36 @@ def test_variants_that_occur_again_are_translated_soon():
     assert sot.stats().misses == before, "the second round has hits only"
 
 
+@pytest.mark.parametrize("branches", [2, 3, 4])
+def test_a_rare_size_in_each_branch_of_a_state(branches):
+    """A translation that leaves sizes open replaces those that it serves, and not those of other branches, which were
+    not hit yet because their size is rare."""
+    state = {}
+
+    def step(x):
+        state["at"] = (state["at"] + 1) % branches
+        if state["at"] == 0:
+            return (x * 2).tanh()
+        if state["at"] == 1:
+            return (x + 2).exp()
+        if state["at"] == 2:
+            return (x - 2).abs()
+        return (x / 2).sin()
+
+    batches = [paddle.full([4 if number % 5 == 4 else 6, 2], number / 10) for number in range(20 * branches)]
+
+    def all_of(fn):
+        state["at"] = 0
+        return [fn(x).tolist() for x in batches]
+
+    sot.reset()
+    fast, expected = sot.symbolic_translate(step), all_of(step)
+    for _ in range(3):
+        assert all_of(fast) == expected
+    counted = sot.stats()
+    assert 0 < counted.graphs <= 2 * branches and not counted.breaks and not counted.fallbacks
+
+
 @pytest.mark.alone("it counts translations")
 def test_hooks_that_come_and_go():
     """Hits without the hook do not pay for ever new translations with it."""

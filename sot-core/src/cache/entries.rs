@@ -85,10 +85,13 @@ impl Entries {
         });
     }
 
-    /// Adds an entry, and drops the entries that can never hold again.
+    /// Adds an entry, and drops the entries that it replaces and those that can never hold again.
     pub fn insert(&self, py: Python<'_>, entry: Arc<CacheEntry>) {
         self.replace(|list| {
-            let is_kept = |old: &&Arc<CacheEntry>| (old.is_used() || !entry.replaces_unused) && !old.guards.is_dead(py);
+            let replaces = |old: &CacheEntry| {
+                entry.replaces_unused && !old.is_used() && !entry.guards.contradicts(&old.guards, py)
+            };
+            let is_kept = |old: &&Arc<CacheEntry>| !replaces(old) && !old.guards.is_dead(py);
             let mut entries: List = list.iter().filter(is_kept).cloned().collect();
             let first_last = entries.iter().position(|entry| entry.comes_last).unwrap_or(entries.len());
             entries.insert(if entry.comes_last { first_last } else { 0 }, entry);

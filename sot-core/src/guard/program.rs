@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compile::Compiler;
+use super::constants::same_constant;
 use super::memo::{sources, GuardMemory, MemoryCheck};
 use super::rejection::Rejection;
 use super::steps::{Check, Fetch, Register, Registers, Step};
@@ -182,6 +183,24 @@ impl GuardProgram {
                 }
             }
         }
+    }
+
+    /// True if both programs assume a value of the same number, text or condition, and not the same value: no frame
+    /// fits both.
+    pub fn contradicts(&self, other: &GuardProgram, py: Python<'_>) -> bool {
+        let assumed: FxHashMap<_, _> = self.assumed_values().collect();
+        let differs = |(path, value): (&ValuePath, &Py<PyAny>)| {
+            assumed.get(path).is_some_and(|known| !same_constant(known.bind(py), value.bind(py)))
+        };
+        other.assumed_values().any(differs)
+    }
+
+    /// The values of numbers, texts and conditions that the guards assume, with their paths.
+    fn assumed_values(&self) -> impl Iterator<Item = (&ValuePath, &Py<PyAny>)> {
+        self.steps.iter().enumerate().filter_map(|(at, step)| match step {
+            Step::Test(_, Check::Equals(value)) => Some((&self.numbers.get(&at)?.asked, value)),
+            _ => None,
+        })
     }
 
     /// True if all assumptions hold for `frame`.
