@@ -78,6 +78,12 @@ pub(crate) fn accepts_all_integers(kind: CallKind, callee: &Bound<'_, PyAny>) ->
     Ok(name.is_some_and(|name| OPERATORS_ON_ALL.contains(&&*name) || COMPARISONS.contains(&&*name)))
 }
 
+/// True if a call is an operator between numbers, or between a tensor and a number.
+pub(crate) fn is_operator(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let name = if kind == CallKind::Method { scalar::name(callee)? } else { None };
+    Ok(name.is_some_and(|name| OPERATORS.contains(&&*name) || COMPARISONS.contains(&&*name)))
+}
+
 /// True if a function takes sizes that are values of the graph.
 pub(crate) fn is_taken_by(function: &str) -> bool {
     TAKING.contains(&function)

@@ -221,6 +221,7 @@ impl GraphBuilder for PaddleBuilder {
             None => self.twin.insert(Twin::new(py, &self.paddle)?),
         };
         let here = twin.add_input(&value, Vec::new())?;
+        twin.note_given_number(&value, number.extract()?)?;
         self.numbers.insert(&self.paddle, &value)?;
         self.numbers.insert(&self.paddle, &here)?;
         Ok(value.unbind())

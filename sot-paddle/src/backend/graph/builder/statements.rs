@@ -28,6 +28,7 @@ use crate::backend::numbers::floats;
 use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::size_probe::{Found, HoldsFrom, SizeProbe, Way, WAYS};
+use crate::backend::numbers::sizes;
 use crate::backend::numbers::twin::{hold_unknown_sizes, refusing_endless, Twin, TwinStatement};
 use crate::backend::numbers::where_op;
 use crate::backend::paddle::meta;
@@ -191,6 +192,7 @@ impl PaddleBuilder {
         };
         let result = made.and_then(agrees)?;
         self.find_shape(twin, kind, callee, (args, kwargs), &result)?;
+        self.refuse_other_shape(twin, kind, callee, (args, kwargs), &result)?;
         twin.note(TwinStatement {
             kind,
             callee: callee.clone().unbind(),
@@ -335,6 +337,29 @@ impl PaddleBuilder {
         match self.append(&target, kind, callee, &given.positional, given.keywords.as_ref()) {
             Ok(known) if self.paddle.is_value(&known) => twin.replace_result(result, &known),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses a statement that is given numbers as values of the graph, if static mode infers another shape for its
+    /// result than with the numbers themselves.
+    fn refuse_other_shape<'py>(
+        &mut self,
+        twin: &mut Twin,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+        result: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        // The result of an operator has the shape of the tensor.
+        let has_shape = kind == CallKind::InPlace || sizes::is_operator(kind, callee)?;
+        if has_shape || !self.numbers.are_in(&self.paddle, args, kwargs)? {
+            return Ok(());
+        }
+        let Some(given) = twin.with_present_numbers(args, kwargs)? else { return Ok(()) };
+        let target = twin.target(callee.py());
+        match self.append(&target, kind, callee, &given.positional, given.keywords.as_ref()) {
+            Ok(there) => twin.refuse_other_shape(result, &there),
+            Err(_) => Ok(()),
         }
     }
 
