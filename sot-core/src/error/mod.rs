@@ -267,7 +267,7 @@ reasons! {
     /// iteration.
     TooManyEntries = "too-many-translations", Frame,
         "Pass the value that differs from call to call as a tensor.";
-    /// The frame holds no tensor work.
+    /// The frame holds no tensor work, or does nothing but read the value of a tensor.
     NothingToCompile = "nothing-to-compile", Frame,
         "Nothing: there is no tensor work in this frame.";
     /// A bug of this library, caught at its boundary.

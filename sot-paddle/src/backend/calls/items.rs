@@ -130,12 +130,11 @@ impl IndexPart {
     fn of(paddle: &Paddle, part: &Bound<'_, PyAny>) -> PyResult<IndexPart> {
         let py = part.py();
         if part.is_instance_of::<PySlice>() {
-            let bounds = [intern!(py, "start"), intern!(py, "stop"), intern!(py, "step")];
-            let [start, stop, step] = bounds.map(|name| part.getattr(name));
-            let bounds = [start?, stop?, step?];
+            let given = |name| part.getattr(name);
+            let bounds = [given(intern!(py, "start"))?, given(intern!(py, "stop"))?, given(intern!(py, "step"))?];
             let steps = !bounds[2].is_none();
             let known = !bounds.iter().any(|bound| paddle.is_value(bound));
-            let is_whole = bounds.iter().all(|bound| bound.is_none());
+            let is_whole = bounds.iter().all(PyAnyMethods::is_none);
             return Ok(if is_whole { IndexPart::Whole } else { IndexPart::Slice { known, steps } });
         }
         Ok(match () {

@@ -136,8 +136,8 @@ fn compare<'py>(
     }
 }
 
-/// Applies an operator to a tensor and an open `float`.
-fn compute<'py>(
+/// Applies an operator to a tensor and an open `float`, or an open integer of that type.
+pub(super) fn compute<'py>(
     paddle: &Paddle,
     method: &Bound<'py, PyString>,
     tensor: &Bound<'py, PyAny>,

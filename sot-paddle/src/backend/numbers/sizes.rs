@@ -14,6 +14,7 @@ use sot_core::cpython;
 use crate::backend::calls::items;
 use crate::backend::graph::builder::identity;
 use crate::backend::numbers::diagonals;
+use crate::backend::numbers::floats;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta;
@@ -49,6 +50,9 @@ const TAKING: &[&str] = &[
 pub(crate) const OPERATORS: &[&str] =
     &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__floordiv__", "__mod__"];
 
+/// Operators that divide.
+const QUOTIENTS: &[&str] = &["__truediv__", "__rtruediv__", "__floordiv__", "__mod__"];
+
 /// Comparisons of a tensor with a number. Eager mode converts the number to the tensor's type.
 pub(crate) const COMPARISONS: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"];
 
@@ -62,7 +66,7 @@ pub(crate) fn accepts_sizes(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResu
     }
     let Some(name) = scalar::name(callee)? else { return Ok(false) };
     Ok(match kind {
-        CallKind::Method => TAKING.contains(&&*name) || OPERATORS.contains(&&*name) || COMPARISONS.contains(&&*name),
+        CallKind::Method => [TAKING, OPERATORS, QUOTIENTS, COMPARISONS].iter().any(|taking| taking.contains(&&*name)),
         CallKind::Api => TAKING.contains(&&*name),
         CallKind::InPlace => &*name == "__setitem__",
         CallKind::Object(_) => false,
@@ -81,7 +85,7 @@ pub(crate) fn accepts_all_integers(kind: CallKind, callee: &Bound<'_, PyAny>) ->
 /// True if a call is an operator between numbers, or between a tensor and a number.
 pub(crate) fn is_operator(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     let name = if kind == CallKind::Method { scalar::name(callee)? } else { None };
-    Ok(name.is_some_and(|name| OPERATORS.contains(&&*name) || COMPARISONS.contains(&&*name)))
+    Ok(name.is_some_and(|name| [OPERATORS, QUOTIENTS, COMPARISONS].iter().any(|operators| operators.contains(&&*name))))
 }
 
 /// True if a function takes sizes that are values of the graph.
@@ -246,7 +250,7 @@ impl NumberValues {
         let method = callee.cast::<PyString>()?;
         let (receiver, other) = (args.get_item(0)?, args.get_item(1)?);
         let compares = COMPARISONS.contains(&method.to_str()?);
-        if !compares && !OPERATORS.contains(&method.to_str()?) {
+        if !compares && !OPERATORS.contains(&method.to_str()?) && !QUOTIENTS.contains(&method.to_str()?) {
             return Ok(None);
         }
         let is_number = |operand: &Bound<'py, PyAny>| self.has(paddle, operand);
@@ -260,13 +264,13 @@ impl NumberValues {
         }
         let Some(meta) = meta::of_value(paddle, &receiver)? else { return Err(refuse_unlike_number(method)) };
         let floating = matches!(&*meta.dtype, "float32" | "float64");
-        let alike = match method.to_str()? {
-            "__truediv__" => floating && !paddle.release.divides_by_reciprocal,
-            "__floordiv__" | "__mod__" => false,
-            // For numbers that do not fit into 32 bits, eager mode and a cast give different results.
-            _ => floating || &*meta.dtype == "int64",
-        };
-        if !alike {
+        if QUOTIENTS.contains(&method.to_str()?) {
+            // Of integers, eager mode makes quotients of other types.
+            let number = other.call_method1(intern!(method.py(), "astype"), ("float64",))?;
+            return floats::compute(paddle, method, &receiver, &number).map(Some);
+        }
+        // For numbers that do not fit into 32 bits, eager mode and a cast give different results.
+        if !floating && &*meta.dtype != "int64" {
             return Err(refuse_unlike_number(method));
         }
         let number = other.call_method1(intern!(method.py(), "astype"), (&*meta.dtype,))?;

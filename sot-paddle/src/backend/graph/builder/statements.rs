@@ -63,7 +63,9 @@ impl PaddleBuilder {
         let given = CallNumbers::of(&self.paddle, (kind, callee), args, kwargs)?;
         if !matches!(kind, CallKind::Object(_)) {
             scalar::refuse_minus_zero(args, kwargs)?;
-            scalar::refuse_mixed_floor_division(&self.paddle, callee, args)?;
+            if !self.numbers.are_in(&self.paddle, args, kwargs)? {
+                scalar::refuse_mixed_floor_division(&self.paddle, callee, args)?;
+            }
         }
         given_back::refuse_axes(&self.paddle, callee, args, kwargs)?;
         other_gradients::refuse_call(&self.paddle, callee, args, kwargs)?;
