@@ -102,6 +102,12 @@ def of_a_padding(x):
     return x * 2
 
 
+def of_bounds_with_a_dimension(x):
+    """A tensor of one element is a bound, with a dimension, too."""
+    half = paddle.shape(x)[0].clone().reshape([-1]) // 2
+    return x[half:].sum(0) + x[: paddle.to_tensor(2).reshape([-1])].sum(0)
+
+
 def of_a_quotient(x):
     sizes = paddle.shape(x)
     ratio = sizes[0].astype("float32") / sizes[1]
@@ -121,6 +127,7 @@ def of_a_permutation(x):
 
 OF_SHAPES = [
     of_a_padding,
+    of_bounds_with_a_dimension,
     of_a_permutation,
     of_a_quotient,
     of_the_largest,

@@ -109,3 +109,69 @@ def test_a_causal_mask_of_a_cache():
         a = paddle.randn([2, 1 if call % 4 else 3, 3 + call % 5])
         assert fast(a).tolist() == step(a).tolist()
     assert sot.stats().graphs and not sot.stats().fallbacks and sot.stats().translations <= 10
+
+
+POSITIONS_OF_WRITES = {
+    "last": lambda z, n: (-n,),
+    "in the second dimension": lambda z, n: (slice(None), -n),
+    "of both": lambda z, n: (-n, -n),
+    "behind an ellipsis": lambda z, n: (Ellipsis, -n),
+    "before an ellipsis": lambda z, n: (-n, Ellipsis),
+    "computed": lambda z, n: (n - 5,),
+    "beside a new dimension": lambda z, n: (None, -n),
+    "beside a list": lambda z, n: ([0, 1], -n),
+    "beside a mask": lambda z, n: (paddle.to_tensor([True, False, True]), -n),
+    "beside a slice": lambda z, n: (-n, slice(0, 2)),
+}
+
+
+@pytest.mark.parametrize("min_size", ["0", "1000"], ids=["program", "replay"])
+@pytest.mark.parametrize("place", POSITIONS_OF_WRITES)
+def test_writes_at_positions_from_the_end(monkeypatch, place, min_size):
+    """Eager mode raises for a position that the tensor does not have."""
+    monkeypatch.setenv("MIN_GRAPH_SIZE", min_size)
+
+    def step(x, n):
+        z = x * 2 + 1
+        try:
+            z[POSITIONS_OF_WRITES[place](z, n)] = 3
+        except IndexError:
+            return paddle.zeros([1])
+        return z * 2
+
+    x, fast = paddle.arange(12, dtype="float32").reshape([3, 4]), sot.symbolic_translate(step)
+    for n in (1, 2, 3, 7, 4, 1):
+        assert fast(x, n).tolist() == step(x, n).tolist(), n
+    for rows in (3, 4, 5, 2):
+        x = paddle.ones([rows, 4])
+        if place != "beside a mask" and place != "beside a list":
+            assert fast(x, 3).tolist() == step(x, 3).tolist(), rows
+    assert sot.stats().graphs
+
+
+@pytest.mark.parametrize("index", [(Ellipsis, True, slice(-2, 3)), (Ellipsis, False), (True, Ellipsis, 0), (True, 1)])
+def test_truth_values_in_an_index(monkeypatch, index):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
+
+    def step(x):
+        z = x * 1
+        if z.ndim and index[-1] is not False:
+            z[index] = 0
+        return (x * 1)[index] + 0, z
+
+    x = paddle.arange(1.0, 33.0).reshape([4, 2, 4])
+    for got, expected in zip(sot.symbolic_translate(step)(x), step(x)):
+        assert plain(got) == plain(expected)
+    assert sot.stats().graphs
+
+
+def test_a_list_of_positions_in_a_tensor_without_items(monkeypatch):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
+
+    def step(x):
+        y = x[3:2, 0:3] * 1
+        return y[..., [2, 0], :]
+
+    x = paddle.rand([2, 5, 3])
+    assert sot.symbolic_translate(step)(x).shape == step(x).shape
+    assert sot.stats().graphs

@@ -5,7 +5,7 @@
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyEllipsis, PyInt, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
 use sot_core::backend::{CallKind, SizesMatter, TensorMeta};
 use sot_core::cpython;
 
@@ -182,6 +182,75 @@ pub(crate) fn to_write_at<'py>(
     }
     append_check(paddle, &tensor.get_item(PyTuple::new(py, checked)?)?)?;
     Ok(PyTuple::new(py, written)?.into_any())
+}
+
+/// Refuses an index that a program does not take as eager mode does: `True` or `False` beside an ellipsis, which a
+/// program counts as a dimension, and a list or tensor of positions in a tensor without items, whose shape eager mode
+/// gets wrong.
+pub(crate) fn refuse_unlike(paddle: &Paddle, callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let is_index = callee.cast::<PyString>().is_ok_and(|name| name == "__getitem__" || name == "__setitem__");
+    let (Some(tensor), Some(index)) = (args.iter().next(), args.iter().nth(1)) else { return Ok(()) };
+    if !is_index {
+        return Ok(());
+    }
+    let parts = parts(&index);
+    let is_any = |ty: fn(&Bound<'_, PyAny>) -> bool| parts.iter().any(ty);
+    if is_any(|part| part.is_instance_of::<PyBool>()) && is_any(|part| part.is_instance_of::<PyEllipsis>()) {
+        return Err(PyNotImplementedError::new_err("an index with a truth value and an ellipsis is for eager mode"));
+    }
+    let is_empty = meta::of_value(paddle, &tensor)?.is_some_and(|meta| meta.shape.contains(&Some(0)));
+    if is_empty {
+        for part in &parts {
+            if matches!(IndexPart::of(paddle, part)?, IndexPart::Other) {
+                let text = "an index with a list or tensor, of a tensor without items, is for eager mode";
+                return Err(PyNotImplementedError::new_err(text));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a write at a known position from the end that the tensor does not have, or may not have: a program would
+/// write nothing.
+pub(crate) fn refuse_before_first(
+    paddle: &Paddle,
+    tensor: &Bound<'_, PyAny>,
+    index: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let Some(TensorMeta { shape, .. }) = meta::of_value(paddle, tensor)? else { return Ok(()) };
+    let parts = parts(index);
+    let ellipsis = parts.iter().position(PyAnyMethods::is_instance_of::<PyEllipsis>).unwrap_or(parts.len());
+    let (front, back) = parts.split_at(ellipsis);
+    refuse_before_first_of(paddle, front.iter(), shape.iter())?;
+    refuse_before_first_of(paddle, back.iter().skip(1).rev(), shape.iter().rev())
+}
+
+fn refuse_before_first_of<'a, 'py: 'a>(
+    paddle: &Paddle,
+    parts: impl Iterator<Item = &'a Bound<'py, PyAny>>,
+    mut sizes: impl Iterator<Item = &'a Option<i64>>,
+) -> PyResult<()> {
+    for part in parts {
+        match IndexPart::of(paddle, part)? {
+            IndexPart::NewDimension => {}
+            IndexPart::Known => {
+                let (position, size) = (part.extract::<i64>()?, sizes.next().copied().flatten());
+                // The sizes that are left open begin at two.
+                if position < -size.unwrap_or(1) {
+                    return Err(SizesMatter::new_err("a position is counted from the end"));
+                }
+            }
+            // A mask may take several dimensions.
+            IndexPart::Other if is_mask(paddle, part)? => return Ok(()),
+            _ => drop(sizes.next()),
+        }
+    }
+    Ok(())
+}
+
+fn is_mask(paddle: &Paddle, part: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_bool = meta::of_value(paddle, part)?.is_some_and(|meta| &*meta.dtype == "bool");
+    Ok(is_bool || part.is_instance_of::<PyBool>())
 }
 
 /// Returns the parts of an index of positions, integers and slices, with slices in the place of an ellipsis. A part is

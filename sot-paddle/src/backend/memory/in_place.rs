@@ -264,6 +264,7 @@ fn with_items<'py>(
     numbers: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     refuse_late_mask(paddle, index)?;
+    items::refuse_before_first(paddle, tensor, index)?;
     refuse_gradient_of_value(paddle, tensor, numbers)?;
     let index = items::to_write_at(paddle, tensor, index)?;
     let py = tensor.py();

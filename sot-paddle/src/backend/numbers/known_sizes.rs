@@ -61,6 +61,7 @@ const FOLDED: &[&str] = &[
     "cast",
     "ceil",
     "clip",
+    "clone",
     "concat",
     "divide",
     "equal",
@@ -317,7 +318,16 @@ impl KnownSizes {
             return Ok(known);
         }
         if let Ok(slice) = object.cast::<PySlice>() {
-            let part = |name: &str| self.number(paddle, &slice.getattr(name)?);
+            let part = |name: &str| {
+                let number = self.number(paddle, &slice.getattr(name)?)?;
+                // A tensor of one element is a bound, too.
+                let is_list = number.is_exact_instance_of::<PyList>() && number.len()? == 1;
+                if is_list {
+                    number.get_item(0)
+                } else {
+                    Ok(number)
+                }
+            };
             return object.get_type().call1((part("start")?, part("stop")?, part("step")?));
         }
         let is_list = object.is_exact_instance_of::<PyList>();

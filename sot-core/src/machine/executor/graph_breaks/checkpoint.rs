@@ -6,10 +6,12 @@
 use std::ops::Deref;
 use std::rc::Rc;
 
-use pyo3::Python;
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
 use rustc_hash::FxHashSet;
 
 use crate::bytecode::{Label, Opcodes, OperandTable, Quiet};
+use crate::cache;
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::machine::executor::lifetimes::observable_drops;
 use crate::machine::executor::record::rollback::Marks;
@@ -357,7 +359,7 @@ fn is_left_whole(cx: &OpcodeExecutor<'_>, depth: usize, reads_value: bool) -> bo
     if caller.marks.graph != frame.marks.graph {
         return false;
     }
-    if reads_value && frame.only_returns_afterwards(cx.py) {
+    if reads_value && !is_resumed(cx.py, frame) && frame.only_returns_afterwards(cx.py) {
         return true;
     }
     if !cx.runtime.is_library(file) {
@@ -378,6 +380,11 @@ fn is_left_whole(cx: &OpcodeExecutor<'_>, depth: usize, reads_value: bool) -> bo
         pending.extend(payload.children());
     }
     true
+}
+
+/// True if the frame is that of a resume function.
+fn is_resumed(py: Python<'_>, frame: &Checkpoint) -> bool {
+    frame.unit.object.bind(py).cast::<PyCode>().is_ok_and(|code| cache::prologue_of(code).is_some())
 }
 
 /// True if the instruction reads or writes variables of its frame, or anything but values on its stack.

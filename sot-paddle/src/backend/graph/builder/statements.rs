@@ -59,6 +59,7 @@ impl PaddleBuilder {
         empty_tensors::refuse(&self.paddle, callee, args, kwargs)?;
         index_masks::refuse(&self.paddle, callee, args)?;
         self.note_state(callee.py())?;
+        items::refuse_unlike(&self.paddle, callee, args)?;
         self.numbers.refuse_in_index(&self.paddle, (kind, callee), args)?;
         let given = CallNumbers::of(&self.paddle, (kind, callee), args, kwargs)?;
         if !matches!(kind, CallKind::Object(_)) {
