@@ -104,6 +104,43 @@ def test_loops_without_tensors_are_left_as_a_whole(name):
     assert after.hits - before.hits <= 8 * CALLS
 
 
+def read(t):
+    return t.item()
+
+
+class Loss:
+    def __init__(self, value):
+        self.value = value
+
+    def read(self):
+        return float(self.value)
+
+
+READERS = {
+    "maximum": lambda losses: max(losses, key=lambda t: t.item()),
+    "sorted": lambda losses: sorted(losses, key=read)[0],
+    "list": lambda losses: [read(t) for t in losses],
+    "methods": lambda losses: [Loss(t).read() for t in losses],
+    "map": lambda losses: list(map(lambda t: t.numpy(), losses)),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_functions_that_only_read_a_value_are_left_to_cpython(name):
+    """A hit for each tensor would cost more than the read."""
+    losses = [paddle.to_tensor(float(number % 7)) for number in range(20)]
+    expected = READERS[name](losses)
+    sot.reset()
+    fast = sot.symbolic_translate(READERS[name])
+    for _ in range(100):
+        fast(losses)
+    before = sot.stats()
+    assert described(fast(losses)) == described(expected)
+    after = sot.stats()
+    assert before.breaks and before.translations == after.translations <= 8
+    assert after.hits - before.hits <= 5, "not one for each of the tensors"
+
+
 def test_variants_that_occur_again_are_translated_soon():
     """Each translation is hit, so none of them tells that others would not be."""
     tensors = [paddle.to_tensor([float(number)]) for number in range(23)]
