@@ -1,5 +1,7 @@
 //! The operators of the language, with their special methods.
 
+use std::borrow::Cow;
+
 use pyo3::prelude::*;
 
 use crate::language::LANGUAGE;
@@ -68,6 +70,14 @@ operators! {
         Negative = "-", "__neg__", "__neg__";
         Invert = "~", "__invert__", "__invert__";
     }
+}
+
+/// True if this is the name of a special method of a binary operator or a comparison.
+pub fn is_method_of_two(name: &Bound<'_, PyAny>) -> bool {
+    let is_binary = |name: &str| BinaryOp::ALL.iter().any(|op| name == op.method() || name == op.reflected());
+    let is_comparison = |name: &str| CompareOp::ALL.iter().any(|op| name == op.method());
+    let name = name.extract::<Cow<'_, str>>();
+    name.is_ok_and(|name| is_binary(&name) || is_comparison(&name))
 }
 
 impl BinaryOp {

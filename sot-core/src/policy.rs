@@ -65,10 +65,10 @@ pub fn recomputes(is_text: bool, times_differed: Option<usize>, is_resumed: bool
 }
 
 /// Returns whether an integer is an input of the graph. `opens_after` is the answer of [`opens_after`] for the
-/// function, or zero for a number computed from open sizes. Behind a break (`is_resumed`) one other value is enough,
-/// as the trace does not specialise on a second one ([`specialises_on`]).
-pub fn opens_integer(times_differed: usize, opens_after: Option<usize>, is_resumed: bool) -> bool {
-    let enough = opens_after.map(|enough| if is_resumed { enough.min(1) } else { enough });
+/// function, or zero for a number computed from open sizes. `early`: it is the operand of an operator behind a break.
+/// There one other value is enough, as the trace does not specialise on a second one ([`specialises_on`]).
+pub fn opens_integer(times_differed: usize, opens_after: Option<usize>, early: bool) -> bool {
+    let enough = opens_after.map(|enough| if early { enough.min(1) } else { enough });
     enough.is_some_and(|enough| times_differed >= enough)
 }
 

@@ -53,6 +53,17 @@ def test_the_sign_of_a_nan():
         assert numpy.array(got).tobytes() == numpy.array(expected).tobytes()
 
 
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_sign_of_a_nan_in_the_graph(monkeypatch, name):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
+    nan = float("nan")
+    negative = numpy.copysign(nan, -1.0).item()
+    x = paddle.to_tensor([3.0, -17.0, float("inf"), -float("inf"), negative, nan])
+    sot.reset()
+    calls_agree(OPERATORS[name], [(x, n) for n in (0.3, 0.7, 0.1, nan, negative, float("inf"), -float("inf"), 0.5)])
+    assert sot.stats().graphs and not sot.stats().fallbacks
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "complex64"])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators_with_a_float_that_differs(name, dtype):
@@ -235,6 +246,9 @@ def test_an_integer_behind_a_break(name, dtype):
     assert len(counted.breaks) == 1, counted.breaks
 
 
+# Paddle 3.0 divides by multiplying with the reciprocal, which a program does not compute of an integer.
+OLD = paddle.__version__.startswith("3.0")
+
 QUOTIENTS = {
     "/": lambda x, n: x / n,
     "//": lambda x, n: x // n,
@@ -260,7 +274,7 @@ def test_a_divisor_behind_a_break(name, dtype, shape):
     calls_agree(step, [(x, n) for n in (2, 3, 7, 5, 6, 1, 2**31 - 1, 4, 1, 2)])
     counted = sot.stats()
     assert counted.graphs and not counted.fallbacks
-    if dtype.startswith("float") and name != "**" and (shape or name != "//"):
+    if dtype.startswith("float") and name != "**" and (shape or name != "//") and not (name == "/" and OLD):
         assert counted.translations <= 5, "up to it, the first integer, all others, and two around a break at one"
 
 
@@ -285,8 +299,8 @@ def test_a_mean_that_is_updated_at_each_step():
         (loss, mean), (right_loss, right_mean) = fast(value), expected.update(value)
         assert loss == right_loss and mean.tolist() == right_mean.tolist()
     counted = sot.stats()
-    assert counted.graphs and counted.translations <= 4 and not counted.fallbacks
-    assert not any("changing-number" in reason for reason in counted.breaks), counted.breaks
+    assert counted.graphs and counted.translations <= (6 if OLD else 4) and not counted.fallbacks
+    assert OLD or not any("changing-number" in reason for reason in counted.breaks), counted.breaks
 
 
 def test_a_float_may_become_something_else():

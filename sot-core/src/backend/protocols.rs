@@ -177,6 +177,11 @@ pub trait OpenValues: Send + Sync {
         let _ = (kind, callee);
         false
     }
+    /// True if a statement that takes a `float` may give a result with another sign for `nan` than a graph does.
+    fn signs_nan(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        let _ = (kind, callee);
+        false
+    }
     /// True if a statement that takes a `float` may raise for an infinite, `nan` or too large one, where a graph does
     /// not.
     fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {

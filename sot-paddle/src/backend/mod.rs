@@ -303,6 +303,10 @@ impl OpenValues for PaddleBackend {
         floats::accepts_floats(kind, callee).unwrap_or(false)
     }
 
+    fn signs_nan(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        kind == CallKind::Method && rounded::signs_nan(callee).unwrap_or(false)
+    }
+
     fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         // A layer takes no numbers.
         !matches!(kind, CallKind::Object(_)) && rounded::checks_numbers(callee).unwrap_or(false)

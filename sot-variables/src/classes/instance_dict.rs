@@ -60,6 +60,19 @@ impl InstanceDictVariable {
         trace.effects.is_written(self.object)
     }
 
+    /// Returns the value of a key, or `None`. Of the dict as it was before the trace, only this key is guarded.
+    pub(crate) fn value_of(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<VarId>> {
+        let Some(name) = name_of(cx, key) else { return self.contents(cx)?.get(cx, key) };
+        let name = self.attribute_name(cx, &name)?;
+        if let Some(written) = cx.trace.effects.attribute(self.object, &name) {
+            return Ok(written);
+        }
+        match self.before {
+            Some(before) => dict::value_of(cx, before, key),
+            None => Ok(None),
+        }
+    }
+
     /// Returns a dict with the current attributes.
     pub(crate) fn contents(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<DictVariable> {
         Ok(DictVariable::new(self.entries(cx)?, false))
@@ -103,7 +116,7 @@ impl InstanceDictVariable {
         let now = KeyIndex::of(&cx.trace, after.iter().map(|entry| &entry.key));
         for entry in &before {
             if now.find(cx, &entry.key, |at| &after[at].key)?.is_none() {
-                let name = self.attribute_name(cx, &entry.key)?;
+                let name = self.written_name(cx, &entry.key)?;
                 object_model::record_attribute(cx, self.object, &name, None)?;
             }
         }
@@ -111,7 +124,7 @@ impl InstanceDictVariable {
         for entry in after {
             let old = earlier.find(cx, &entry.key, |at| &before[at].key)?.map(|at| before[at].value);
             if old != Some(entry.value) {
-                let name = self.attribute_name(cx, &entry.key)?;
+                let name = self.written_name(cx, &entry.key)?;
                 object_model::record_attribute(cx, self.object, &name, Some(entry.value))?;
             }
         }
@@ -119,12 +132,17 @@ impl InstanceDictVariable {
     }
 
     /// Returns the name of the attribute that a write to this key sets.
-    fn attribute_name(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Name> {
-        let name: Name = key.bind(cx.py).extract::<String>().map(Rc::from).map_err(|_| {
+    fn written_name(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Name> {
+        let Some(name) = name_of(cx, key) else {
             let text = "a key that is no string in the __dict__ of an object";
-            Unwind::break_graph(ReasonId::UnsupportedMutation, text)
-        })?;
-        Ok(if self.is_kept_in_c(cx, &name)? { non_attribute_entry(&name) } else { name })
+            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+        };
+        self.attribute_name(cx, &name)
+    }
+
+    /// Returns the name by which the entry of an attribute's name is recorded.
+    fn attribute_name(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<Name> {
+        Ok(if self.is_kept_in_c(cx, name)? { non_attribute_entry(name) } else { Rc::clone(name) })
     }
 
     /// True if a slot or C code of the object's class keeps the attribute; then a dict entry of that name is not the
@@ -134,6 +152,11 @@ impl InstanceDictVariable {
         let kinds = ["member_descriptor", "getset_descriptor"];
         Ok(found.is_some_and(|(found, _)| kinds.contains(&&*cpython::builtin_type_name(&found))))
     }
+}
+
+/// Returns the key if it is a string, which names an attribute.
+fn name_of(cx: &OpcodeExecutor<'_>, key: &HashKey) -> Option<Name> {
+    key.bind(cx.py).extract::<String>().ok().map(Rc::from)
 }
 
 impl Variable for InstanceDictVariable {
@@ -162,11 +185,17 @@ impl Variable for InstanceDictVariable {
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
-        self.contents(cx)?.get_item(cx, this, key)
+        let known = HashKey::of(cx, key)?;
+        match self.value_of(cx, &known)? {
+            Some(value) => Ok(value),
+            None => self.contents(cx)?.get_item(cx, this, key),
+        }
     }
 
-    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
-        self.contents(cx)?.set_item(cx, this, key, value)
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId, value: VarId) -> Flow<()> {
+        let key = HashKey::of(cx, key)?;
+        let name = self.written_name(cx, &key)?;
+        object_model::record_attribute(cx, self.object, &name, Some(value))
     }
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
@@ -185,8 +214,10 @@ impl Variable for InstanceDictVariable {
         self.contents(cx)?.truth(cx, this)
     }
 
-    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
-        self.contents(cx)?.contains(cx, this, item)
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
+        let key = HashKey::of(cx, item)?;
+        let is_there = self.value_of(cx, &key)?.is_some();
+        Ok(cx.trace.boolean(is_there))
     }
 
     fn binary(

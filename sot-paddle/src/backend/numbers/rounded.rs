@@ -44,6 +44,9 @@ const ELSEWHERE: &[&str] = &[
 /// Functions that refuse numbers that are not finite, for some element types.
 const CHECKING: &[&str] = &["clamp", "clip", "fill", "full_like"];
 
+/// Operators whose results are NaN with one sign in eager mode and with the other in a program, if the number is NaN.
+const SIGNING: &[&str] = &["__add__", "__radd__", "__sub__", "__rsub__"];
+
 /// Functions that take only tensors in eager mode when they write in place.
 const OF_TENSORS: &[&str] = &["floor_divide_", "floor_mod_", "mod_", "remainder_"];
 
@@ -304,6 +307,11 @@ pub(crate) fn refuse_overflow(number: f64, dtype: &str) -> PyResult<()> {
         return Err(refused(&format!("a program has no constant {number} of {dtype}")));
     }
     Ok(())
+}
+
+/// True if the sign of a NaN in the result is another one in a program, if the number is NaN.
+pub(crate) fn signs_nan(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(scalar::name(callee)?.is_some_and(|name| SIGNING.contains(&&*name)))
 }
 
 /// True if a function may refuse a number that is not finite.

@@ -265,6 +265,9 @@ impl NumberValues {
         let Some(meta) = meta::of_value(paddle, &receiver)? else { return Err(refuse_unlike_number(method)) };
         let floating = matches!(&*meta.dtype, "float32" | "float64");
         if QUOTIENTS.contains(&method.to_str()?) {
+            if method == "__truediv__" && paddle.release.divides_by_reciprocal {
+                return Err(refuse_unlike_number(method));
+            }
             // Of integers, eager mode makes quotients of other types.
             let number = other.call_method1(intern!(method.py(), "astype"), ("float64",))?;
             return floats::compute(paddle, method, &receiver, &number).map(Some);

@@ -12,6 +12,7 @@ use sot_core::variable::{VarId, Variable};
 
 use super::restore::is_removed_alone;
 use super::{expect, write, DictVariable, Entry};
+use crate::classes::instance_dict::InstanceDictVariable;
 use crate::containers::hash_key::{self, HashKey, IteratesOver};
 
 /// Returns the contents of a dict of which only single keys are asked for ([`DictVariable::ask`]); `None` for other
@@ -23,7 +24,7 @@ pub(crate) fn by_keys(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Option<R
 
 /// Breaks the graph if the variable is no dict; looks at no key.
 pub(crate) fn see(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<()> {
-    if by_keys(cx, dict)?.is_none() {
+    if by_keys(cx, dict)?.is_none() && cx.see_as::<InstanceDictVariable>(dict)?.is_none() {
         expect(cx, dict)?;
     }
     Ok(())
@@ -31,6 +32,9 @@ pub(crate) fn see(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<()> {
 
 /// Returns the value of a key, or `None`, of a variable that must be a dict; breaks the graph for other variables.
 pub(crate) fn value_of(cx: &mut OpcodeExecutor<'_>, dict: VarId, key: &HashKey) -> Flow<Option<VarId>> {
+    if let Some(attributes) = cx.see_as::<InstanceDictVariable>(dict)? {
+        return attributes.value_of(cx, key);
+    }
     match by_keys(cx, dict)? {
         Some(payload) => payload.value_of(cx, dict, key),
         None => expect(cx, dict)?.get(cx, key),
@@ -40,6 +44,11 @@ pub(crate) fn value_of(cx: &mut OpcodeExecutor<'_>, dict: VarId, key: &HashKey) 
 /// Removes a key of a variable that must be a dict, and returns its value; `None` if the dict lacks the key. Breaks the
 /// graph for other variables.
 pub(crate) fn remove(cx: &mut OpcodeExecutor<'_>, dict: VarId, key: &HashKey) -> Flow<Option<VarId>> {
+    if let Some(attributes) = cx.see_as::<InstanceDictVariable>(dict)? {
+        if attributes.value_of(cx, key)?.is_none() {
+            return Ok(None);
+        }
+    }
     match by_keys(cx, dict)? {
         Some(payload) => payload.remove(cx, dict, key),
         None => expect(cx, dict)?.remove(cx, dict, key),

@@ -57,6 +57,30 @@ impl ObjectTest for OrdinaryFloat {
     }
 }
 
+/// Test that a `float` is not NaN.
+struct NotNan;
+
+impl ObjectTest for NotNan {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.cast_exact::<PyFloat>().is_ok_and(|number| !number.value().is_nan())
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("type({subject}) is float and {subject} == {subject}")
+    }
+}
+
+/// Returns the test that a `float` must pass as an argument of the present statement, if any does.
+fn float_test(cx: &OpcodeExecutor<'_>) -> Option<Box<dyn ObjectTest>> {
+    if cx.statement.checks_floats {
+        Some(Box::new(OrdinaryFloat))
+    } else if cx.statement.signs_nan {
+        Some(Box::new(NotNan))
+    } else {
+        None
+    }
+}
+
 /// Larger numbers are not exact in every operation of a graph.
 const LARGEST_EXACT: i64 = 1 << 20;
 
@@ -76,12 +100,12 @@ impl OpcodeExecutor<'_> {
 
     /// True if the variable is an open integer that a graph can take as input.
     pub fn is_open_argument(&self, id: VarId) -> bool {
-        is_open_in(self, id, self.statement.takes_all_integers)
+        is_open_in(self, id, (self.statement.is_operator, self.statement.takes_all_integers))
     }
 
     /// True if the variable is an open number that an operator in a graph can take as operand.
     pub fn is_open_operand(&self, id: VarId) -> bool {
-        is_open_in(self, id, true) || is_open_float(self, id)
+        is_open_in(self, id, (true, true)) || is_open_float(self, id)
     }
 }
 
@@ -177,8 +201,8 @@ fn float_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     let Some(now) = lazy_number::lazy_float(&cx.trace, id) else { return Err(needs_number(cx, id)) };
     let tracker = cx.trace.vars.tracker(id);
     cx.trace.guards.add(tracker, Test::TypeIs(Identity::of(now.get_type().as_any())));
-    if cx.statement.checks_floats {
-        cx.trace.guards.add(tracker, Test::Object(Box::new(OrdinaryFloat)));
+    if let Some(test) = float_test(cx) {
+        cx.trace.guards.add(tracker, Test::Object(test));
     }
     given_number(cx, id, &now, "float64")
 }
@@ -201,8 +225,9 @@ fn needs_number(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
     cx.settle_sizes(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 
-/// True if the variable is an integer that is left open. `all`: no integer is special where it is needed.
-fn is_open_in(cx: &OpcodeExecutor<'_>, id: VarId, all: bool) -> bool {
+/// True if the variable is an integer that is left open. `is_operand`: it is needed as the operand of an operator;
+/// `all`: no integer is special there.
+fn is_open_in(cx: &OpcodeExecutor<'_>, id: VarId, (is_operand, all): (bool, bool)) -> bool {
     if cx.trace.is_open_number(id) {
         return true;
     }
@@ -210,7 +235,8 @@ fn is_open_in(cx: &OpcodeExecutor<'_>, id: VarId, all: bool) -> bool {
     let path = cx.trace.trackers.path(cx.trace.vars.tracker(id));
     let may_be = InOpenRange::around(now, all, cx.sizes.least).is_some();
     let times_differed = lazy_number::times_number_differed(&cx.trace, id);
-    let opens = policy::opens_integer(times_differed, opens_after_for(cx, id), cx.trace.history.is_resumed);
+    let early = is_operand && cx.trace.history.is_resumed;
+    let opens = policy::opens_integer(times_differed, opens_after_for(cx, id), early);
     opens && may_be && !cx.sizes.is_closed(path)
 }
 
@@ -232,7 +258,7 @@ fn opens_after_for(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<usize> {
 /// True if the variable is a `float` that is left open and that a graph can take as input.
 fn is_open_float(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
     let Some(now) = lazy_number::lazy_float(&cx.trace, id) else { return false };
-    if cx.statement.checks_floats && !OrdinaryFloat.check(&now) {
+    if float_test(cx).is_some_and(|test| !test.check(&now)) {
         return false;
     }
     let path = cx.trace.trackers.path(cx.trace.vars.tracker(id));

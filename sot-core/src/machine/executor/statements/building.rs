@@ -17,6 +17,7 @@ use crate::ir::{Statement, StatementKind};
 use crate::machine::executor::record::source_record;
 use crate::machine::executor::{object_model, CallArgs, OpcodeExecutor, Refused, Trace};
 use crate::machine::variable::GraphArgument;
+use crate::operators;
 use crate::registered;
 use crate::tracker::{self, Tracker, TrackerId};
 
@@ -30,8 +31,12 @@ pub(crate) struct StatementInProgress {
     pub(in crate::machine::executor) takes_sizes: bool,
     /// True if zero, one and negative integers have no meaning of their own for it.
     pub(in crate::machine::executor) takes_all_integers: bool,
+    /// True if it is an operator.
+    pub(in crate::machine::executor) is_operator: bool,
     /// True if it accepts a `float` that differs from call to call as a value of the graph.
     pub(in crate::machine::executor) takes_floats: bool,
+    /// True if it gives a NaN another sign than the graph does.
+    pub(in crate::machine::executor) signs_nan: bool,
     /// True if it may refuse such a `float` when that is not finite, or too large.
     pub(in crate::machine::executor) checks_floats: bool,
     /// Objects whose identity the statement depends on, with their trackers. They are guarded once the statement
@@ -51,8 +56,10 @@ impl StatementInProgress {
         StatementInProgress {
             takes_sizes: open_values.takes_sizes(kind, callee),
             takes_all_integers: open_values.takes_all_integers(kind, callee),
+            is_operator: kind == CallKind::Method && operators::is_method_of_two(callee),
             takes_floats: open_values.takes_floats(kind, callee),
             takes_arrays: open_values.takes_arrays(kind, callee),
+            signs_nan: open_values.signs_nan(kind, callee),
             checks_floats: open_values.checks_floats(kind, callee),
             ..StatementInProgress::default()
         }

@@ -64,7 +64,9 @@ impl PaddleBuilder {
         let given = CallNumbers::of(&self.paddle, (kind, callee), args, kwargs)?;
         if !matches!(kind, CallKind::Object(_)) {
             scalar::refuse_minus_zero(args, kwargs)?;
-            if !self.numbers.are_in(&self.paddle, args, kwargs)? {
+            let by_integer = self.numbers.are_in(&self.paddle, args, kwargs)?
+                && !self.numbers.floats_are_in(&self.paddle, args, kwargs)?;
+            if !by_integer {
                 scalar::refuse_mixed_floor_division(&self.paddle, callee, args)?;
             }
         }
