@@ -104,6 +104,67 @@ def test_loops_without_tensors_are_left_as_a_whole(name):
     assert after.hits - before.hits <= 8 * CALLS
 
 
+class Plain:
+    def __init__(self):
+        self.kept = 1
+
+
+class Looking(Plain):
+    def __setattr__(self, name, value):
+        self.__dict__.get("kept")
+        object.__setattr__(self, name, value)
+
+
+class Storing(Plain):
+    def __setattr__(self, name, value):
+        self.__dict__[name] = value
+
+
+def set_attribute(o, x):
+    o.first = 1
+    return x * o.first
+
+
+def set_key(o, x):
+    o.__dict__["first"] = 1
+    return x * o.first
+
+
+def asked_before(o, x):
+    there = "other" in o.__dict__, o.__dict__.get("kept"), o.__dict__.pop("third", None)
+    o.first = 1
+    return x * 2, there
+
+
+def asked_after(o, x):
+    o.first = 1
+    return x * 2, "first" in o.__dict__, o.__dict__["first"], o.__dict__.get("second"), o.__dict__.get("kept")
+
+
+def deleted(o, x):
+    o.first = 1
+    del o.__dict__["first"]
+    there = "first" in o.__dict__, hasattr(o, "first")
+    o.__dict__["first"] = 2
+    return x * o.first, there, o.__dict__.get("first")
+
+
+@pytest.mark.parametrize("make", [Plain, Looking, Storing, paddle.nn.Layer], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("fn", [set_attribute, set_key, asked_before, asked_after, deleted], ids=lambda fn: fn.__name__)
+def test_an_attribute_that_the_first_call_sets(fn, make):
+    """Other names in the object's `__dict__` than those that the function asks for do not matter."""
+    sot.reset()
+    fast, ours, theirs, x = sot.symbolic_translate(fn), make(), make(), paddle.ones([2])
+    misses = []
+    for _ in range(3):
+        before = sot.stats().misses
+        assert described(fast(ours, x)) == described(fn(theirs, x))
+        misses.append(sot.stats().misses - before)
+        assert list(ours.__dict__) == list(theirs.__dict__)
+    assert sot.stats().graphs and not sot.stats().breaks
+    assert misses == ([1, 1, 0] if fn is deleted else [1, 0, 0])
+
+
 def read(t):
     return t.item()
 
