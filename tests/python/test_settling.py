@@ -177,11 +177,25 @@ class Loss:
         return float(self.value)
 
 
+def read_in_loop(losses):
+    found = []
+    for loss in losses:
+        found.append(read(loss))
+    return found
+
+
+def read_by_method(losses):
+    total = 0.0
+    for loss in losses:
+        total += Loss(loss).read()
+    return total
+
+
 READERS = {
     "maximum": lambda losses: max(losses, key=lambda t: t.item()),
     "sorted": lambda losses: sorted(losses, key=read)[0],
-    "list": lambda losses: [read(t) for t in losses],
-    "methods": lambda losses: [Loss(t).read() for t in losses],
+    "loop": read_in_loop,
+    "methods": read_by_method,
     "map": lambda losses: list(map(lambda t: t.numpy(), losses)),
 }
 
