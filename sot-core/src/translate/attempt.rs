@@ -439,8 +439,9 @@ fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wante
     CodeGen::new(&end.finished, Rc::clone(&at.root().unit))?.compile_break(end)
 }
 
-/// True if the function only reads the value of a tensor, and nothing is compiled before that or can be behind it, as in `lambda t: t.item()`. A hit would
-/// cost more than the function itself, so CPython runs it, unless the user has asked for it.
+/// True if the function only reads the value of a tensor, as `lambda t: t.item()` does: nothing is compiled before the
+/// break, and nothing can be behind it. CPython then runs the function, because a hit would cost more than the function
+/// itself, unless the user has asked for it.
 fn is_the_break_alone(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> bool {
     at.reason.id == ReasonId::TensorValue
         && cx.trace.history.effort == Effort::Little

@@ -348,8 +348,8 @@ fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
 }
 
 /// True if CPython runs the whole of a called function, because resume functions in the middle of it would not help the
-/// graph: it is a function of the standard library, one of another library that has added nothing to the graph and holds
-/// no tensor, or one that only reads the value of a tensor (`reads_value`), as `lambda t: t.item()`.
+/// graph: it is a function of the standard library, or one of another library that has added nothing to the graph and
+/// holds no tensor, or one that only reads the value of a tensor (`reads_value`), as `lambda t: t.item()` does.
 fn is_left_whole(cx: &OpcodeExecutor<'_>, depth: usize, reads_value: bool) -> bool {
     let (caller, frame) = (&cx.checkpoints[depth - 1], &cx.checkpoints[depth]);
     let file = &frame.unit.code.filename;
