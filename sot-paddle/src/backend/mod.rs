@@ -137,7 +137,12 @@ impl Backend for PaddleBackend {
             let paths = cpython::import(py, module)?.getattr("__path__")?;
             Ok(paths.get_item(0)?.extract::<String>()? + "/")
         };
-        Ok(vec![own("paddle")?, own("numpy")?, own("sot")?])
+        let mut paths = vec![own("paddle")?, own("numpy")?, own("sot")?];
+        // Paddle 3.0 wraps its functions with the package `decorator`. Later releases do without it.
+        if let Some(decorator) = cpython::import(py, "paddle.base.wrapped_decorator")?.getattr_opt("decorator")? {
+            paths.push(decorator.getattr("__file__")?.extract()?);
+        }
+        Ok(paths)
     }
 
     fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>> {
