@@ -187,7 +187,7 @@ pub fn leaves_iteration(made: LoopTranslations, entries: usize) -> bool {
 pub struct Balance {
     /// Translations, without those that have been hit, and those that serve objects which last, such as models.
     pub translations: u64,
-    /// Translated resume functions.
+    /// Translated resume functions. One that begins with other calls counts as another one.
     pub resume_functions: u64,
     /// True if the code was inlined into a caller that has settled.
     pub is_inlined_into_settled: bool,

@@ -19,7 +19,7 @@ use crate::policy::{Balance, FREE_TRANSLATIONS, MAX_ACCOUNTS_BY_SOURCE};
 #[derive(Default)]
 pub struct Settling {
     translations: AtomicU32,
-    /// Number of resume functions of the code that have been translated.
+    /// Number of places in the code, and in functions that it calls, at which translated resume functions go on.
     resume_functions: AtomicU32,
     /// Frames that ran a translation, since the last translation that had to be paid for.
     hits: AtomicU64,
@@ -47,7 +47,7 @@ impl Settling {
         }
     }
 
-    /// Counts the first translation of a resume function.
+    /// Counts the first translation of a resume function, or of one that begins with other calls than before.
     pub fn note_resume_function(&self) {
         self.resume_functions.fetch_add(1, Ordering::Relaxed);
     }
@@ -116,20 +116,25 @@ struct AccountsBySource {
 
 static ACCOUNTS_BY_SOURCE: Mutex<Option<AccountsBySource>> = Mutex::new(None);
 
-/// Returns the account that is shared by all code objects made from one text at one place, as `exec` makes at each
-/// call.
-pub(crate) fn of_source(code: &Bound<'_, PyCode>, generation: u32) -> PyResult<Arc<Settling>> {
+/// Returns a hash that is the same for all code objects made from one text at one place, as `exec` makes at each call.
+pub(crate) fn source_hash(code: &Bound<'_, PyCode>) -> PyResult<u64> {
     let mut hasher = DefaultHasher::new();
     for name in ["co_filename", "co_name"] {
         code.getattr(name)?.extract::<String>()?.hash(&mut hasher);
     }
     code.getattr("co_firstlineno")?.extract::<u32>()?.hash(&mut hasher);
     code.getattr("co_code")?.cast::<PyBytes>()?.as_bytes().hash(&mut hasher);
+    Ok(hasher.finish())
+}
+
+/// Returns the account that is shared by all code objects made from one text at one place.
+pub(crate) fn of_source(code: &Bound<'_, PyCode>, generation: u32) -> PyResult<Arc<Settling>> {
+    let hash = source_hash(code)?;
     let mut accounts = ACCOUNTS_BY_SOURCE.lock();
     let accounts = accounts.get_or_insert_with(AccountsBySource::default);
     if accounts.generation != generation || accounts.known.len() > MAX_ACCOUNTS_BY_SOURCE {
         *accounts = AccountsBySource { generation, known: FxHashMap::default() };
     }
     let made = || Arc::new(Settling { is_shared_by_source: true, ..Settling::default() });
-    Ok(Arc::clone(accounts.known.entry(hasher.finish()).or_insert_with(made)))
+    Ok(Arc::clone(accounts.known.entry(hash).or_insert_with(made)))
 }

@@ -464,3 +464,36 @@ def test_an_exception_whose_text_differs(make, same):
         same(fast(x, code), f(x, code))
     stats = sot.stats()
     assert 0 < stats.translations <= 4 and stats.graphs and not stats.fallbacks and not stats.breaks, stats
+
+
+def broken_in_twelve_places(x):
+    x = x + x.numpy().sum()
+    x = x + x.numpy().sum()
+    x = x + x.numpy().sum()
+    x = x + x.numpy().sum()
+    x = x + x.numpy().sum()
+    x = x + x.numpy().sum()
+    x = x + x.numpy().sum()
+    x = x + x.numpy().sum()
+    x = x + x.numpy().sum()
+    x = x + x.numpy().sum()
+    x = x + x.numpy().sum()
+    return x + x.numpy().sum()
+
+
+def calls_it(x):
+    return broken_in_twelve_places(x) * 2
+
+
+def calls_it_twice(x):
+    return calls_it(broken_in_twelve_places(x))
+
+
+@pytest.mark.parametrize(("fn", "calls"), [(broken_in_twelve_places, 1), (calls_it, 1), (calls_it_twice, 2)], ids=lambda it: getattr(it, "__name__", ""))
+def test_breaks_of_a_called_function_are_no_translations_too_many_of_its_caller(fn, calls, same):
+    fast, x = sot.symbolic_translate(fn), paddle.to_tensor([1.0, 2.0])
+    for call in range(5):
+        same(fast(x), fn(x))
+        stats = sot.stats()
+        assert stats.graphs == 12 * calls and not stats.fallbacks, stats
+    assert stats.translations <= 26 * calls and stats.hits == 4 * stats.translations, stats

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 
 use crate::policy::{MAX_EMPTY, MAX_FILLING, MAX_GIVEN_WAY};
 use crate::settling::Settling;
@@ -22,7 +23,8 @@ pub struct Usage {
     filling: AtomicU32,
     /// Number of calls in which a graph raised though the program does not.
     graph_errors: AtomicU32,
-    was_translated: AtomicBool,
+    /// For each translation the resume functions that the frame began with calls of, as hashes.
+    translated_with: Mutex<FxHashSet<Box<[u64]>>>,
     met_tensors: AtomicBool,
 }
 
@@ -56,14 +58,15 @@ impl Usage {
         self.met_tensors.load(Ordering::Relaxed)
     }
 
-    /// Notes that the code has an entry. Returns whether it ever had one before.
-    pub fn note_translated(&self) -> bool {
-        self.was_translated.swap(true, Ordering::Relaxed)
+    /// Notes that the code was translated for a frame that begins with calls of these resume functions, as hashes.
+    /// Returns whether that is the first one.
+    pub fn note_translated(&self, called_first: Box<[u64]>) -> bool {
+        self.translated_with.lock().insert(called_first)
     }
 
-    /// True if the code has ever had an entry.
-    pub fn was_translated(&self) -> bool {
-        self.was_translated.load(Ordering::Relaxed)
+    /// True if the code was translated for a frame that begins with calls of these resume functions.
+    pub fn was_translated(&self, called_first: &[u64]) -> bool {
+        self.translated_with.lock().contains(called_first)
     }
 
     /// Counts a translation that found nothing to compile. Returns whether there were too many.
@@ -110,7 +113,7 @@ impl Usage {
         self.graph_errors.store(0, Ordering::Relaxed);
         *self.settling.lock() = None;
         self.hits.store(0, Ordering::Relaxed);
-        self.was_translated.store(false, Ordering::Relaxed);
+        self.translated_with.lock().clear();
         self.met_tensors.store(false, Ordering::Relaxed);
     }
 }

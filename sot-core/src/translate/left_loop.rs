@@ -10,7 +10,8 @@ use crate::error::Flow;
 use crate::machine::executor::{CodeUnit, OpcodeExecutor};
 use crate::resume::{self, ResumeKey, ResumeSource};
 
-use super::left_round::{called_first, is_comprehension, original_code_to};
+use super::called_first::called_first;
+use super::left_round::{is_comprehension, original_code_to};
 
 /// Returns code for a trace without tensor work that has begun in a loop and ended there with a break, if such traces
 /// have simulated all instructions of the loop. If the loop is in a function that the frame calls, the code ends behind
@@ -33,8 +34,10 @@ pub(super) fn leave_loop(
     // own would cost a translation more and save nothing.
     let waits = cx.dependencies.places_in(unit).all(|at| source.is_in_prologue(at));
     match called_first(py, frame, unit, &key)? {
-        Some((called, of, inner))
-            if waits && !is_comprehension(&called.code) && has_seen_loop(cx, &called, &of, &inner) =>
+        Some(called)
+            if waits
+                && !is_comprehension(&called.unit.code)
+                && has_seen_loop(cx, &called.unit, &called.source, &called.key) =>
         {
             original_code_to(py, &source, &key, Vec::from_iter(resume::behind_call(&key)))
         }

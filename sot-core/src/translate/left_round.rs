@@ -2,15 +2,13 @@
 //! tensor's shape grows. After some translations CPython runs the rest of an iteration, and a resume function begins
 //! with the next iteration.
 
-use std::rc::Rc;
-
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyCode, PyFunction, PyTuple};
+use pyo3::types::{IntoPyDict, PyCode, PyTuple};
 
-use crate::bytecode::{BytecodeError, Code};
+use crate::bytecode::Code;
 use crate::cache::{self, CodeCache};
 use crate::codegen::NewCode;
-use crate::cpython::{self, FreshFrame};
+use crate::cpython::FreshFrame;
 use crate::error::{Flow, Location, Reason, ReasonId};
 use crate::guard::Guards;
 use crate::machine::executor::CodeUnit;
@@ -18,6 +16,7 @@ use crate::policy;
 use crate::resume::{self, Entry, ResumeKey, ResumeTarget, Stop};
 use crate::tracker::Trackers;
 
+use super::called_first::{any_called, unit_of, CalledFirst};
 use super::report::{tell_left, LeftPart};
 use crate::cache::{cache_of, untranslated};
 use crate::resume::ResumeSource;
@@ -39,7 +38,7 @@ pub(super) fn leave_round(
     if origin.drives_itself {
         return Ok(None);
     }
-    let unit = cache::unit_of(frame.code().as_any()).map_err(|error| refused(&error))?;
+    let unit = unit_of(frame.code().as_any())?;
     let source = ResumeSource::of(py, &unit)?;
     let code = &source.unit.code;
     let Some(key) = source.key(py) else { return Ok(None) };
@@ -99,7 +98,7 @@ pub(super) fn original_code_to(
 /// account.
 pub(super) fn limits(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     let find = || {
-        let unit = cache::unit_of(frame.code().as_any()).map_err(|error| refused(&error))?;
+        let unit = unit_of(frame.code().as_any())?;
         let source = ResumeSource::of(py, &unit)?;
         let Some(key) = source.key(py) else { return Ok(false) };
         Flow::Ok(
@@ -135,41 +134,10 @@ fn leave_comprehensions<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, P
 
 /// True if a resume function begins with a call of a resume function that resumes inside a loop.
 fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: &ResumeKey) -> Flow<bool> {
-    let Entry::Return(mut arguments, _) = key.entry else { return Ok(false) };
-    let mut slot = unit.code.total_args() - 1 - arguments;
-    loop {
-        let Some((_, source, key)) = called(py, frame, slot)? else { return Ok(false) };
-        if !resume::enclosing_loop_heads(py, &source.unit.code, &key).is_empty() {
-            return Ok(true);
-        }
-        let Entry::Return(inner, _) = key.entry else { return Ok(false) };
-        slot += arguments - inner;
-        arguments = inner;
-    }
-}
-
-/// Returns the resume function that another one, with this key, begins with a call of.
-pub(super) fn called_first<'py>(
-    py: Python<'py>,
-    frame: &FreshFrame<'_, '_>,
-    unit: &CodeUnit,
-    key: &ResumeKey,
-) -> Flow<Option<CalledFirst<'py>>> {
-    match key.entry {
-        Entry::Return(arguments, _) => called(py, frame, unit.code.total_args() - 1 - arguments),
-        _ => Ok(None),
-    }
-}
-
-/// A resume function that is an argument of another one: its code, its original code, and its key.
-type CalledFirst<'py> = (Rc<CodeUnit>, ResumeSource<'py>, ResumeKey);
-
-fn called<'py>(py: Python<'py>, frame: &FreshFrame<'_, '_>, slot: usize) -> Flow<Option<CalledFirst<'py>>> {
-    let called = frame.arg(slot).and_then(|called| called.cast_into::<PyFunction>().ok());
-    let Some(called) = called.map(|called| cpython::function_code(&called)) else { return Ok(None) };
-    let unit = cache::unit_of(called.as_any()).map_err(|error| refused(&error))?;
-    let source = ResumeSource::of(py, &unit)?;
-    Ok(source.key(py).map(|key| (unit, source, key)))
+    let is_in_loop = |called: &CalledFirst<'_>| {
+        !resume::enclosing_loop_heads(py, &called.source.unit.code, &called.key).is_empty()
+    };
+    any_called(py, frame, unit, key, is_in_loop)
 }
 
 /// Drops the entries that leave iterations to CPython, because the function itself is translated again. It is called
@@ -181,8 +149,4 @@ fn begin_anew(py: Python<'_>, cache: &CodeCache) {
             cache.take_rounds_back();
         }
     }
-}
-
-fn refused(error: &BytecodeError) -> PyErr {
-    pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}"))
 }

@@ -3,6 +3,7 @@
 
 mod attempt;
 mod blind_plugins;
+mod called_first;
 mod collect;
 mod left_loop;
 mod left_round;
@@ -238,7 +239,7 @@ fn translate_in_turn(
         }
         return Verdict::Original { disable_eval_frame: false };
     }
-    account.note_translation(py, &translation.followed);
+    account.note_translation(frame, &translation.followed);
     if translation.met_tensors {
         cache.usage.note_tensors();
     }

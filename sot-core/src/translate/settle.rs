@@ -16,6 +16,7 @@ use crate::machine::runtime::Runtime;
 use crate::report::FailedGuard;
 use crate::settling::{of_source, Settling};
 
+use super::called_first;
 use super::report::{place_of, tell_left, LeftPart};
 use crate::cache::cache_of;
 use crate::policy::DROP_UNUSED_AFTER;
@@ -36,16 +37,22 @@ impl<'a> Account<'a> {
 
     /// True if the frame is left to CPython because one more translation would not be the last.
     pub(super) fn is_settled(&self, runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> bool {
-        let is_first = self.cache.origin().is_some() && !self.cache.usage.was_translated();
-        if is_first
-            || self.settling.balance(0).allows_translation()
+        if self.settling.balance(0).allows_translation()
             || self.cache.directives.forbids(Forbidden::Fallback)
+            || self.is_first_of_place(frame)
         {
             return false;
         }
         // A function that many objects of a model share is translated for each of them.
         let exempt = self.cache.entries.count_recurring(frame, &|object| runtime.may_hold_tensors(object));
         !self.settling.balance(exempt).allows_translation() && !self.settling.is_of_loop()
+    }
+
+    /// True if the frame is that of a resume function which has not been translated yet, or not for a frame that goes on
+    /// at this place of the functions that were called.
+    fn is_first_of_place(&self, frame: &FreshFrame<'_, '_>) -> bool {
+        let is_new = |called: Box<[u64]>| !self.cache.usage.was_translated(&called);
+        self.cache.origin().is_some() && called_first::hashes(frame.py(), self.cache, frame).is_ok_and(is_new)
     }
 
     /// Leaves the frame to CPython. `failures` returns the guards that failed; it is called the first time only.
@@ -79,9 +86,11 @@ impl<'a> Account<'a> {
     }
 
     /// Counts a translation, and notes the accounts of the code that was inlined.
-    pub(super) fn note_translation(&self, py: Python<'_>, followed: &[Rc<CodeUnit>]) {
+    pub(super) fn note_translation(&self, frame: &FreshFrame<'_, '_>, followed: &[Rc<CodeUnit>]) {
+        let py = frame.py();
         self.settling.note_translation();
-        if !self.cache.usage.note_translated() && self.cache.origin().is_some() {
+        let is_first = |called| self.cache.usage.note_translated(called);
+        if self.cache.origin().is_some() && called_first::hashes(py, self.cache, frame).is_ok_and(is_first) {
             self.settling.note_resume_function();
         }
         for unit in followed {

@@ -57,6 +57,7 @@ const FOLDED: &[&str] = &[
     "add",
     "all",
     "any",
+    "assign",
     "astype",
     "cast",
     "ceil",
@@ -203,8 +204,15 @@ impl KnownSizes {
         let (Some(numbers), Some(meta)) = (self.known(paddle, value)?, meta::of_value(paddle, value)?) else {
             return Ok(None);
         };
+        let Some(shape) = meta.shape.iter().copied().collect::<Option<Vec<i64>>>() else { return Ok(None) };
         let made = cpython::import(py, "paddle")?.call_method1("to_tensor", (numbers, &*meta.dtype))?;
-        Ok(Some(made).filter(|made| meta::of_tensor(paddle, made).is_ok_and(|made| made.shape == meta.shape)))
+        // A number may have dimensions: `size // 2` has one.
+        let elements: i64 = made.getattr("size")?.extract()?;
+        if elements == shape.iter().product::<i64>() {
+            made.call_method1("reshape", (shape,)).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Notes the integers that a tensor was made of, which are given as an array.
