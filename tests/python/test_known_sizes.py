@@ -125,8 +125,24 @@ def of_a_permutation(x):
     return x[paddle.randperm(paddle.shape(x)[0])].sum(0) * 0 + x.sum()
 
 
+def of_copied_sizes(x):
+    rows = paddle.assign(paddle.shape(x)[:1]).clone().astype("int32")
+    both = paddle.to_tensor([paddle.shape(x)[1], 3])
+    y = F.pad(x, paddle.concat([rows, paddle.to_tensor([paddle.shape(x)[2]]).cast("int32")]), data_format="NCL")
+    return y.sum() * y.shape[2] + x.reshape([-1, 1]).expand([-1, both[1]]).shape[1]
+
+
+def of_halved_sizes(x):
+    pad = paddle.shape(x)[2] // 2
+    sizes = [paddle.cast(pad, "int32").reshape([1]), (pad * 2).astype("int32").reshape([1])]
+    y = F.pad(x, paddle.concat(sizes), data_format="NCL")
+    return y * y.shape[2]
+
+
 OF_SHAPES = [
     of_a_padding,
+    of_copied_sizes,
+    of_halved_sizes,
     of_bounds_with_a_dimension,
     of_a_permutation,
     of_a_quotient,

@@ -206,3 +206,25 @@ def test_where_between_sums(check):
 
     x = paddle.to_tensor([[1.0, -2.0], [3.0, -0.0]])
     check(f, x > 0, x, x * 2, x * 5)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float32", "float64", "bool"])
+@pytest.mark.parametrize("number", [3, -1, 2.5, 0.1, True, float("nan")], ids=str)
+def test_lists_of_tensors_and_numbers(dtype, number):
+    """NumPy chooses the element type, and converts integers beside floats to `float64` first."""
+
+    def f(x, to):
+        row, other = [x * 1, number], (number, x * 1, x * 1)
+        return paddle.to_tensor(row, dtype=to), paddle.to_tensor(other, dtype=to)
+
+    x = paddle.to_tensor({"bool": True, "int32": 7, "int64": 2**60 + 2**36 + 1}.get(dtype, 0.1), dtype).reshape([])
+    x.stop_gradient = dtype[0] != "f"
+    for to in (None, "int64", "int32", "float32", "float64", "bool"):
+        sot.reset()
+        fast = sot.symbolic_translate(f)
+        for _ in range(2):
+            for actual, expected in zip(fast(x, to), f(x, to)):
+                assert (actual.dtype, actual.shape, actual.stop_gradient) == (expected.dtype, expected.shape, True)
+                assert actual.numpy().tobytes() == expected.numpy().tobytes()
+        stats = sot.stats()
+        assert (stats.graphs, stats.hits, stats.breaks, stats.fallbacks) == (1, 1, {}, {})

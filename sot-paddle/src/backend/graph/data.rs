@@ -8,7 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyTuple, PyType};
-use sot_core::backend::{CallKind, SizesMatter, TensorMeta};
+use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
 use sot_variables::numpy;
 use sot_variables::numpy::small_array;
@@ -24,7 +24,7 @@ use crate::backend::paddle::Paddle;
 const MAKERS: &[&str] = &["as_tensor", "asarray", "tensor", "to_tensor"];
 
 /// Element types that constants of a program can have.
-const TYPES: &[&str] = &["bool", "float32", "float64", "int32", "int64"];
+pub(crate) const TYPES: &[&str] = &["bool", "float32", "float64", "int32", "int64"];
 
 /// Operator methods that convert an array operand to a tensor.
 pub(crate) const OPERATORS: &[&str] = &[
@@ -81,7 +81,7 @@ pub(crate) fn of_numbers<'py>(
     Ok(Some(made))
 }
 
-fn is_row(data: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_row(data: &Bound<'_, PyAny>) -> bool {
     data.is_exact_instance_of::<PyList>() || data.is_exact_instance_of::<PyTuple>()
 }
 
@@ -91,58 +91,6 @@ fn is_made_of_integers(paddle: &Paddle, numbers: &NumberValues, data: &Bound<'_,
     }
     let mut parts = if is_row(data) { parts(data)?.into_iter() } else { return Ok(false) };
     parts.try_fold(true, |all, part| Ok(all && is_made_of_integers(paddle, numbers, &part)?))
-}
-
-/// The element type of a tensor that a call copies from several tensors; `None` for any other call. Such a tensor has
-/// no gradient. To be called in eager mode.
-pub(crate) fn copied_type<'py>(
-    paddle: &Paddle,
-    numbers: &NumberValues,
-    (kind, callee): (CallKind, &Bound<'py, PyAny>),
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if kind != CallKind::Api || !is_named(callee, "to_tensor")? || numbers.are_in(paddle, args, kwargs)? {
-        return Ok(None);
-    }
-    let Ok(row) = args.get_item(0) else { return Ok(None) };
-    if !is_row(&row) {
-        return Ok(None);
-    }
-    let tensors = parts(&row)?;
-    if tensors.is_empty() || !tensors.iter().all(|tensor| paddle.is_value(tensor)) {
-        return Ok(None);
-    }
-    let metas = tensors.iter().map(|tensor| meta::of_value(paddle, tensor)).collect::<PyResult<Vec<_>>>()?;
-    let alike = |meta: &TensorMeta| {
-        let first = metas.first().and_then(Option::as_ref);
-        first.is_some_and(|first| (&meta.shape, &meta.dtype) == (&first.shape, &first.dtype))
-            && meta.shape.iter().all(Option::is_some)
-            && TYPES.contains(&&*meta.dtype)
-    };
-    if !metas.iter().all(|meta| meta.as_ref().is_some_and(alike)) {
-        return Err(refused("copies tensors of several shapes or element types, or of open sizes"));
-    }
-    // Paddle chooses the element type. It is asked with tensors of one element.
-    let dtype = tensors[0].getattr(intern!(callee.py(), "dtype"))?;
-    let zero = cpython::import(callee.py(), "paddle")?.call_method1("zeros", (vec![1], dtype))?;
-    let asked = std::iter::once(PyList::new(callee.py(), [zero])?.into_any()).chain(args.iter().skip(1));
-    let made = callee.call(PyTuple::new(callee.py(), asked.collect::<Vec<_>>())?, kwargs)?;
-    let meta = meta::of_tensor(paddle, &made)?;
-    if meta.gradient.flows || !TYPES.contains(&&*meta.dtype) {
-        return Err(refused("makes a tensor that collects a gradient, or of an element type that programs lack"));
-    }
-    made.getattr(intern!(callee.py(), "dtype")).map(Some)
-}
-
-/// Copies a list of tensors to one tensor. To be called in static mode.
-pub(crate) fn copy_of_tensors<'py>(
-    tensors: &Bound<'py, PyAny>,
-    dtype: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = tensors.py();
-    let copy = cpython::import(py, "paddle")?.call_method1(intern!(py, "stack"), (tensors,))?;
-    copy.call_method1(intern!(py, "astype"), (dtype,))?.call_method0(intern!(py, "detach"))
 }
 
 /// Returns the values of the tensor that a call makes, as an array; `None` for any other call. To be called in eager
@@ -317,6 +265,6 @@ pub(crate) fn is_named(callee: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> 
     Ok(is("__name__", name)? && is("__module__", "paddle.tensor.creation")?)
 }
 
-fn refused(what: &str) -> PyErr {
+pub(crate) fn refused(what: &str) -> PyErr {
     PyNotImplementedError::new_err(format!("it {what}"))
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod arrays;
 pub(crate) mod builder;
+pub(crate) mod copied_row;
 mod cuts;
 pub(crate) mod data;
 pub(crate) mod distributed;

@@ -91,6 +91,7 @@ const FOLDED: &[&str] = &[
     "stack",
     "subtract",
     "sum",
+    "to_tensor",
     "unsqueeze",
 ];
 

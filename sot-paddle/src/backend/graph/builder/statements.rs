@@ -19,6 +19,7 @@ use crate::backend::calls::index_masks;
 use crate::backend::calls::items;
 use crate::backend::calls::kept_operands;
 use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
+use crate::backend::graph::copied_row::CopiedRow;
 use crate::backend::graph::data;
 use crate::backend::graph::other_gradients;
 use crate::backend::memory::in_place;
@@ -82,15 +83,16 @@ impl PaddleBuilder {
         let filled = scalar::filled_with_text(kind, callee, args, kwargs)?;
         let args = filled.as_ref().unwrap_or(args);
         let is_array = self.arrays.are_in(&paddle, args, kwargs)?;
-        let copied = data::copied_type(&paddle, &self.numbers, (kind, callee), args, kwargs)?;
+        let copied = CopiedRow::of_call(&paddle, &self.numbers, (kind, callee), args, kwargs)?;
         let known = match &copied {
             None if !is_array => data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)?,
             _ => None,
         };
         let result = match (known, copied) {
-            (None, Some(dtype)) => {
-                let copy = || data::copy_of_tensors(&args.get_item(0)?, &dtype);
-                paddle.static_mode.within(callee.py(), &target, copy)?
+            (None, Some(row)) => {
+                let copy = paddle.static_mode.within(callee.py(), &target, || row.copy())?;
+                self.known_sizes.note(&self.paddle, kind, callee, (args, kwargs), &copy)?;
+                copy
             }
             (Some(data), _) => {
                 let made = paddle.static_mode.within(callee.py(), &target, || data::constant(&data))?;
