@@ -170,3 +170,32 @@ def test_classes_without_such_methods_are_no_break():
     fast, x = sot.symbolic_translate(f), paddle.arange(6, dtype="float32").reshape([2, 3])
     assert [outcome(fast, x) for _ in range(2)] == [outcome(f, x)] * 2
     assert not sot.stats().breaks
+
+
+LISTS = {
+    "concat": lambda x, a: paddle.concat([x, a]),
+    "concat of a tuple": lambda x, a: paddle.concat((a, x, x)),
+    "stack": lambda x, a: paddle.stack(x=[x, a]),
+    "add_n": lambda x, a: paddle.add_n([x, a]),
+    "broadcast_tensors": lambda x, a: paddle.broadcast_tensors([a, x])[0],
+    "meshgrid": lambda x, a: paddle.meshgrid([x[0], a])[0],
+    "meshgrid of arguments": lambda x, a: paddle.meshgrid(x[0], a)[0],
+    "hstack": lambda x, a: paddle.hstack([x, a]),
+}
+
+
+@pytest.mark.parametrize("other", [None, 2.5, "a"], ids=str)
+@pytest.mark.parametrize("call", LISTS.values(), ids=LISTS)
+def test_what_is_no_tensor_among_tensors(call, other, monkeypatch):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
+
+    def f(x, a):
+        y = x * 2
+        return y, call(y, a)
+
+    fast, x = sot.symbolic_translate(f), paddle.ones([2, 2])
+    expected = outcome(f, x, other)
+    assert isinstance(expected, type)
+    assert [outcome(fast, x, other) for _ in range(3)] == [expected] * 3
+    assert outcome(fast, x, x) == outcome(f, x, x)
+    assert sot.stats().graphs

@@ -682,6 +682,22 @@ def test_masks_of_any_shape(index, shape):
         assert sot.stats().translations and not sot.stats().fallbacks
 
 
+@pytest.mark.parametrize("weight", [0.5, "tensor"])
+def test_lerp_of_a_tensor_without_dimensions(weight, same, monkeypatch):
+    """Eager mode gives the tensor a dimension if the weight is a number."""
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
+
+    def fn(x):
+        y = x.sum()
+        y.lerp_(x.max(), x.min() if weight == "tensor" else weight)
+        return y, y.shape
+
+    fast, x = sot.symbolic_translate(fn), paddle.to_tensor([0.25, 2.0])
+    for _ in range(3):
+        same(fast(x), fn(x))
+    assert sot.stats().graphs and not sot.stats().fallbacks
+
+
 @pytest.mark.parametrize("number", [1, 0.5, True])
 def test_numbers_that_equal_in_place_refuses(number, check):
     def fn(x):

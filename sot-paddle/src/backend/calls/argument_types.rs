@@ -6,12 +6,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType};
 
 use crate::backend::numbers::scalar;
+use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::{meta, Paddle};
 
 use sot_core::cpython;
 
 /// Functions of Python code that take any sequence in eager mode, too.
 const TAKING_ANY: [&str; 3] = ["__getitem__", "as_tensor", "to_tensor"];
+
+/// The function that takes any number of tensors as positional arguments.
+const TAKING_TENSORS: &str = "meshgrid";
 
 /// The method that reads its operand's shape in eager mode, so that a number is an error there. In a program it takes
 /// numbers, too.
@@ -30,7 +34,8 @@ pub(crate) fn refuse(
     if !callee.is_instance_of::<PyString>() && !is_frameworks(callee)? {
         return Ok(());
     }
-    if callee.extract::<&str>().is_ok_and(|name| matches!(name, "__getitem__" | "__setitem__")) {
+    let is_index = callee.extract::<&str>().is_ok_and(|name| matches!(name, "__getitem__" | "__setitem__"));
+    if is_index {
         refuse_position(paddle, &args.get_item(1)?)?;
     }
     if scalar::name(callee)?.is_some_and(|name| name == COMPARING_SHAPES) {
@@ -39,7 +44,13 @@ pub(crate) fn refuse(
             return Err(PyNotImplementedError::new_err(format!("a '{name}' is for eager mode to refuse")));
         }
     }
+    if scalar::name(callee)?.is_some_and(|name| name == TAKING_TENSORS) && has_none_among_tensors(paddle, args)? {
+        return Err(PyNotImplementedError::new_err("None among tensors is for eager mode to refuse"));
+    }
     for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
+        if !is_index && has_none_among_tensors(paddle, &argument)? {
+            return Err(PyNotImplementedError::new_err("None among tensors is for eager mode to refuse"));
+        }
         if is_known(paddle, &argument)? {
             continue;
         }
@@ -75,6 +86,15 @@ fn refuse_other_type(paddle: &Paddle, position: &Bound<'_, PyAny>, allowed: &[&s
         }
         _ => Ok(()),
     }
+}
+
+/// True if the argument is a list of tensors with `None` among them, which static functions leave out.
+fn has_none_among_tensors(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !argument.is_instance_of::<PyList>() && !argument.is_instance_of::<PyTuple>() {
+        return Ok(false);
+    }
+    let parts = parts(argument)?;
+    Ok(parts.iter().any(PyAnyMethods::is_none) && parts.iter().any(|part| paddle.is_value(part)))
 }
 
 /// True if static mode treats the argument as eager mode does, as far as its type is concerned.
