@@ -1,6 +1,7 @@
 """Output of known values with real Paddle: no graph break, the same text at the same point."""
 
 import contextlib
+import copy
 import importlib.util
 import io
 import logging
@@ -376,3 +377,78 @@ def test_print_in_a_try_does_not_break(check, capsys):
 
     check(called, paddle.ones([2]))
     assert capsys.readouterr().out == f"here {paddle.ones([2]).shape}\n" * 3
+
+
+class Warns(paddle.nn.Layer):
+    def forward(self, x, level, way):
+        way(level)
+        return x + 1
+
+
+class WarnsWhenCopied:
+    def __init__(self, level, way):
+        self.call = (level, way)
+
+    def __deepcopy__(self, memo):
+        level, way = self.call
+        way(level)
+        return self
+
+
+def in_a_layer(x, level, way):
+    return PLAIN(x, level, way)
+
+
+def in_a_hook(x, level, way):
+    return HOOKED(x)
+
+
+def in_a_copied_object(x, level, way):
+    copy.deepcopy([WarnsWhenCopied(level, way)])
+    return x + 1
+
+
+def in_a_helper(x, level, way):
+    way(level)
+    return x + 1
+
+
+def warn(level):
+    warnings.warn("w", stacklevel=level)
+
+
+def write_log(level):
+    FRAMES_LOGGER.warning("w", stacklevel=level)
+
+
+def name_caller(level):
+    CALLERS.append(sys._getframe(level).f_code.co_name)
+
+
+PLAIN, HOOKED, CALLERS, FRAMES_LOGGER = Warns(), paddle.nn.ReLU(), [], logging.getLogger("frames")
+
+
+@pytest.mark.parametrize("way", [warn, write_log, name_caller], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("place", [in_a_layer, in_a_hook, in_a_copied_object, in_a_helper], ids=lambda place: place.__name__)
+def test_callers_are_counted_with_the_frames_of_libraries(place, way):
+    """`Layer.__call__` and `copy.deepcopy` have frames in eager mode, which a `stacklevel` counts."""
+
+    def f(x, level):
+        return place(x, level, way) * 2
+
+    def seen(run, level):
+        hook = HOOKED.register_forward_pre_hook(lambda layer, inputs: way(level))
+        del CALLERS[:]
+        try:
+            with root_logger() as stream, warnings.catch_warnings(record=True) as shown:
+                warnings.simplefilter("always")
+                for _ in range(2):
+                    result = run(paddle.ones([2]), level)
+        finally:
+            hook.remove()
+        return result.tolist(), [(w.filename, w.lineno) for w in shown], stream.getvalue(), list(CALLERS)
+
+    for level in (1, 2, 3, 4):
+        sot.reset()
+        assert seen(sot.symbolic_translate(f), level) == seen(f, level), level
+        assert sot.stats().translations, level

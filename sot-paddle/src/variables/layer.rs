@@ -283,6 +283,10 @@ impl LayerVariable {
 
     /// Runs pre-hooks, `forward` and post-hooks, as `nn.Layer.__call__` does.
     fn call_followed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        cx.without_frame(|cx| self.run_hooks_and_forward(cx, this, args))
+    }
+
+    fn run_hooks_and_forward(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         self.guard_no_hooks(cx, this)?;
         let before = self.hooks(cx, this, "_forward_pre_hooks")?;
         let after = self.hooks(cx, this, "_forward_post_hooks")?;

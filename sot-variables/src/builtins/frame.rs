@@ -167,7 +167,9 @@ fn depth_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<usize> {
         [depth, ..] => cx.known_int(depth)?,
     };
     let depth = depth.filter(|_| args.positional.len() < 2 && args.keywords.is_empty());
-    depth.and_then(|depth| usize::try_from(depth).ok()).ok_or_else(|| of_frames("sys._getframe()", SHOWS))
+    let depth = depth.and_then(|depth| usize::try_from(depth).ok()).ok_or_else(|| of_frames("sys._getframe()", SHOWS))?;
+    refuse_unknown_caller(cx, "sys._getframe()", depth)?;
+    Ok(depth)
 }
 
 /// Returns the frame of the trace that is `depth` calls above the running one.
@@ -207,6 +209,15 @@ pub(crate) fn refuse_frame_inspection(function: &Bound<'_, PyFunction>) -> Flow<
 /// an additional frame. Functions that observe frames therefore need CPython to run all of them.
 fn of_frames(function: &str, what: &str) -> Unwind {
     Unwind::fallback(ReasonId::UnsupportedFrame, format!("{function} {what}"))
+}
+
+/// Falls back at a function that names a caller of the running function, this many calls above it, if there are Python
+/// functions without a frame in the trace in between, such as `Layer.__call__`.
+pub(super) fn refuse_unknown_caller(cx: &OpcodeExecutor<'_>, function: &str, calls: usize) -> Flow<()> {
+    if cx.stack.has_callers(calls) {
+        return Ok(());
+    }
+    Err(of_frames(function, "counts the frames of its callers, some of which are those of a library"))
 }
 
 /// Simulates `locals()`: returns a dict of the bound variables. Before 3.13 each frame has a single dict, which each

@@ -13,6 +13,7 @@ use sot_core::resume;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
+use super::frame::refuse_unknown_caller;
 use super::{cannot, output_guard, traceback};
 
 const DEBUG: i64 = 10;
@@ -108,6 +109,7 @@ fn log(
     if cx.known_int(level)?.is_none() {
         return Err(cannot("logging at a level that is no known number"));
     }
+    refuse_unknown_caller(cx, "logging", usize::try_from(depth - 1).unwrap_or(0))?;
     let place = place(cx, depth);
     let message = message(cx, &rest.collect::<Vec<_>>())?;
     let (callable, args) = match place {

@@ -16,6 +16,7 @@ use sot_core::resume;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
+use super::frame::refuse_unknown_caller;
 use super::output::{frame_at, place, replayed};
 use super::{builtin_object, cannot, is_none, output_guard, required};
 use crate::containers::list::ListVariable;
@@ -164,6 +165,7 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         Some(depth) => cx.known_int(depth)?.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?,
         None => 1,
     };
+    refuse_unknown_caller(cx, "warnings.warn()", usize::try_from(depth - 1).unwrap_or(0))?;
     let category = category_variable(cx, category)?;
     let above = usize::try_from(depth).unwrap_or(0).saturating_sub(cx.stack.len());
     if above > 0 && !touched {

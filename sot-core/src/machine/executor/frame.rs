@@ -76,6 +76,8 @@ pub struct Frame {
     pub place: Option<Rc<TracedFrame>>,
     /// What the caller's instruction does with the frame's result, if it does nothing else besides the call.
     pub claim: Option<Claim>,
+    /// True if the frame's caller is a Python function that has no frame in the trace.
+    pub is_called_from_outside: bool,
 }
 
 impl Frame {
@@ -101,6 +103,7 @@ impl Frame {
             global_names: None,
             place: None,
             claim: None,
+            is_called_from_outside: false,
         }
     }
 

@@ -103,6 +103,16 @@ impl Trace<'_> {
 }
 
 impl OpcodeExecutor<'_> {
+    /// Simulates what a Python function does that has no frame in the trace. A function that it calls has a caller in
+    /// CPython which the trace does not have.
+    pub fn without_frame<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let depth = self.stack.len();
+        let before = self.stack.runs_without_frame.replace(depth);
+        let result = work(self);
+        self.stack.runs_without_frame = before;
+        result
+    }
+
     /// Simulates a frame on top of the present ones. Returns the frame, too, for generators.
     pub fn run_frame(&mut self, frame: Frame) -> Flow<(Exit, Frame)> {
         run_frame_from(self, frame, None)

@@ -19,6 +19,8 @@ pub struct FrameStack {
     frames: Vec<Frame>,
     /// The globals of the outermost frame.
     pub(super) root_globals: Py<PyDict>,
+    /// The depth at which a Python function runs that has no frame in the trace; the innermost one, if there are several.
+    pub(super) runs_without_frame: Option<usize>,
 }
 
 impl Deref for FrameStack {
@@ -32,11 +34,12 @@ impl Deref for FrameStack {
 impl FrameStack {
     /// Makes an empty stack.
     pub(super) fn new(root_globals: Py<PyDict>) -> FrameStack {
-        FrameStack { frames: Vec::new(), root_globals }
+        FrameStack { frames: Vec::new(), root_globals, runs_without_frame: None }
     }
 
     /// Enters a frame, which becomes the innermost one.
-    pub(super) fn enter(&mut self, frame: Frame) {
+    pub(super) fn enter(&mut self, mut frame: Frame) {
+        frame.is_called_from_outside = self.runs_without_frame == Some(self.frames.len());
         self.frames.push(frame);
     }
 
@@ -58,6 +61,12 @@ impl FrameStack {
     /// The innermost frame.
     pub fn frame_mut(&mut self) -> &mut Frame {
         self.frames.last_mut().expect("an executor runs with at least one frame")
+    }
+
+    /// True if the trace has all frames between the innermost one and the one this many calls above it, as far as the
+    /// trace goes.
+    pub fn has_callers(&self, calls: usize) -> bool {
+        self.frames.iter().rev().take(calls).all(|frame| !frame.is_called_from_outside)
     }
 
     /// The frame at a depth as tracebacks refer to it; 0 is the outermost.

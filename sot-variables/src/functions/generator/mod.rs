@@ -106,6 +106,7 @@ fn copy(py: Python<'_>, frame: &Frame) -> Frame {
         variables: frame.variables,
         place: frame.place.clone(),
         claim: None,
+        is_called_from_outside: false,
     }
 }
 
