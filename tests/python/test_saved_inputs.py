@@ -192,3 +192,29 @@ def test_a_write_to_a_copy_that_has_the_same_counter(trains):
     for _ in range(3):
         assert seen(fast) == seen(step)
     assert sot.stats().graphs
+
+
+@pytest.mark.parametrize("size", ["0", "10000"], ids=["program", "calls"])
+@pytest.mark.parametrize("asks", ["result", "both"])
+def test_a_gradient_by_the_result_of_a_graph_reads_no_input(asks, size, monkeypatch, same):
+    """The pass ends at the result, so it is not refused for what the graph was given and the program has written to."""
+    monkeypatch.setenv("MIN_GRAPH_SIZE", size)
+    layer = paddle.nn.Linear(3, 3)
+
+    def f(x):
+        h = layer(x)
+        x[0].fill_(0.5)
+        asked = [h] if asks == "result" else [h, layer.weight]
+        return paddle.grad(h.tanh().sum(), asked)
+
+    def outcome(run):
+        try:
+            return run(paddle.ones([2, 3]))
+        except RuntimeError as error:
+            return type(error)
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(3):
+        same(outcome(fast), outcome(f))
+    assert sot.stats().graphs
+    assert (outcome(f) is RuntimeError) == (asks == "both")

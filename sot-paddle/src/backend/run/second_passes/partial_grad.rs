@@ -69,7 +69,8 @@ fn gradients<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> P
             PassKind::Leaves
         };
         let given = late_hooks::add_hooked_roots(function.py(), args, 2)?;
-        let (gradients, passed) = run(Pass::new(kind), function, &given)?;
+        let pass = Pass { ends_at: only_asked_for(&args[1])?, ..Pass::new(kind) };
+        let (gradients, passed) = run(pass, function, &given)?;
         return unreached::without(&passed, &args[1], gradients, flag(args, 6)?);
     }
     let plain = || run(Pass::new(PassKind::Keeps), function, args).map(|(gradients, _)| gradients);
@@ -87,6 +88,17 @@ fn gradients<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> P
     let given = PyTuple::new(function.py(), &args[..3])?;
     again(function, args, &passed.kept, |module, up_to_programs| {
         module.call_method1("differentiable", (up_to_programs, given, gradients, has_muted))
+    })
+}
+
+/// Returns the number of the run whose only result is the only tensor that a gradient is asked for.
+fn only_asked_for(inputs: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    if inputs.len()? != 1 {
+        return Ok(None);
+    }
+    Ok(match results::origin(&inputs.get_item(0)?) {
+        Some(ResultOf::Only(run)) => run.upgrade().map(|run| run.number),
+        _ => None,
     })
 }
 

@@ -26,6 +26,9 @@ pub(super) struct Pass {
     /// The error with which it was stopped at a program.
     pub(super) stopped: Option<&'static str>,
     pub(super) hooks: Hooks,
+    /// The number of a run at whose only result the pass ends, because only its gradient is asked for. The pass does
+    /// not go through the program.
+    pub(super) ends_at: Option<u64>,
 }
 
 /// Says whether a pass calls hooks. If gradients are computed several times, only one of the passes calls hooks.
@@ -71,6 +74,7 @@ impl Pass {
         is_second: false,
         stopped: None,
         hooks: Hooks::Called,
+        ends_at: None,
     };
 
     pub(super) fn new(kind: PassKind) -> Self {

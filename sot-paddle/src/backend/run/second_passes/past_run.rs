@@ -177,9 +177,12 @@ impl PastRun {
     fn enter(self: &Arc<Self>, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let py = gradient.py();
         let pass = with_running(|pass| {
-            pass.through_program = true;
+            pass.through_program |= pass.ends_at != Some(self.number);
             *pass
         });
+        if pass.ends_at == Some(self.number) {
+            return Ok(None);
+        }
         let last = self.pass.swap(pass.id, Ordering::Relaxed);
         if pass.id != Pass::UNKNOWN.id {
             self.ends_waiting();
