@@ -175,11 +175,17 @@ pub struct LoopTranslations {
 }
 
 /// Returns whether CPython runs the rest of an iteration instead of a further translation of a resume function, which
-/// has `entries` already.
-pub fn leaves_iteration(made: LoopTranslations, entries: usize) -> bool {
+/// has been translated `of_place` times already.
+pub fn leaves_iteration(made: LoopTranslations, of_place: u32) -> bool {
     let limits = if made.in_call { IN_CALLS } else { IN_LOOP };
-    let many = entries >= MIN_OF_PLACE && made.all >= MIN_IN_LOOP && made.again >= limits.again;
-    entries > 0 && (many || made.all >= limits.all)
+    let many = of_place >= MIN_OF_PLACE && made.all >= MIN_IN_LOOP && made.again >= limits.again;
+    of_place > 0 && (many || made.all >= limits.all)
+}
+
+/// Returns whether CPython runs the rest of a function, where it cannot run the rest of an iteration alone, instead of a
+/// further translation of a resume function, which has been translated `of_place` times already.
+pub fn leaves_rest(of_place: u32) -> bool {
+    of_place >= MAX_OF_PLACE
 }
 
 /// The translations of one code object and the hits that have to pay for them.
@@ -237,7 +243,10 @@ const MAX_UNROLLED_PLACES: usize = 3;
 const MIN_IN_LOOP: u32 = 6;
 /// Minimum number of translations of one resume function before the rest of an iteration is left to CPython: the
 /// first iteration may differ from all others.
-const MIN_OF_PLACE: usize = 2;
+const MIN_OF_PLACE: u32 = 2;
+/// Maximum number of translations of one resume function in a loop where the rest of an iteration cannot be left to
+/// CPython, for example because the loop may leave a variable unbound.
+const MAX_OF_PLACE: u32 = 6;
 
 /// Numbers of translations of resume functions at which a loop gets no more.
 struct LoopLimits {

@@ -497,3 +497,61 @@ def test_breaks_of_a_called_function_are_no_translations_too_many_of_its_caller(
         stats = sot.stats()
         assert stats.graphs == 12 * calls and not stats.fallbacks, stats
     assert stats.translations <= 26 * calls and stats.hits == 4 * stats.translations, stats
+
+
+BASE = paddle.nn.Linear(3, 1)
+
+
+def adapted_by_grad(xs):
+    total = 0.0
+    for x in xs:
+        model = copy.deepcopy(BASE)
+        gradients = paddle.grad(model(x).sum(), model.parameters())
+        for parameter, gradient in zip(model.parameters(), gradients):
+            parameter.set_value(parameter - gradient)
+        total = total + model(x).sum()
+    return total
+
+
+def adapted_by_backward(xs):
+    total = 0.0
+    for x in xs:
+        model = copy.deepcopy(BASE)
+        model(x).sum().backward()
+        with paddle.no_grad():
+            for parameter in model.parameters():
+                parameter.set_value(parameter - parameter.grad)
+        total = total + model(x).sum()
+    return total
+
+
+@pytest.mark.parametrize("fn", [adapted_by_grad, adapted_by_backward], ids=lambda fn: fn.__name__)
+def test_a_model_that_is_copied_in_a_loop(fn, same):
+    """An iteration may leave the variables of its inner loop unbound, so no resume function can begin at its end."""
+    fast = sot.symbolic_translate(fn)
+    for call in range(30):
+        xs = [paddle.full([2, 3], call + 1.0), paddle.full([2, 3], call / 2)]
+        same(fast(xs), fn(xs))
+        if call == 14:
+            translations = sot.stats().translations
+    stats = sot.stats()
+    assert stats.graphs and stats.translations == translations <= 40, stats
+
+
+def test_static_mode_inside_a_function(same):
+    """What runs in static mode is translated once for static mode."""
+
+    def fn(x):
+        paddle.enable_static()
+        try:
+            rank = len([1, 2]) + 1
+        finally:
+            paddle.disable_static()
+        return x * rank
+
+    fast = sot.symbolic_translate(fn)
+    for call in range(30):
+        x = paddle.full([2], float(call))
+        same(fast(x), fn(x))
+    stats = sot.stats()
+    assert stats.graphs and stats.translations <= 4 and not stats.fallbacks, stats

@@ -116,9 +116,10 @@ impl CacheEntry {
         self.uses.load(Ordering::Relaxed) > 0
     }
 
-    /// Makes an entry that leaves the rest of a loop iteration to CPython.
-    pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
-        CacheEntry { left: LeftToCPython::Round, ..CacheEntry::new(guards, Some(code), false, true) }
+    /// Makes an entry that leaves the rest of a loop iteration to CPython, with this code; without code, the rest of the
+    /// function.
+    pub fn leaving_round(guards: GuardProgram, code: Option<Py<PyAny>>) -> Self {
+        CacheEntry { left: LeftToCPython::Round, ..CacheEntry::new(guards, code, false, true) }
     }
 }
 

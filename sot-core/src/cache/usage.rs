@@ -23,6 +23,8 @@ pub struct Usage {
     filling: AtomicU32,
     /// Number of calls in which a graph raised though the program does not.
     graph_errors: AtomicU32,
+    /// Number of translations.
+    translations: AtomicU32,
     /// For each translation the resume functions that the frame began with calls of, as hashes.
     translated_with: Mutex<FxHashSet<Box<[u64]>>>,
     met_tensors: AtomicBool,
@@ -61,7 +63,13 @@ impl Usage {
     /// Notes that the code was translated for a frame that begins with calls of these resume functions, as hashes.
     /// Returns whether that is the first one.
     pub fn note_translated(&self, called_first: Box<[u64]>) -> bool {
+        self.translations.fetch_add(1, Ordering::Relaxed);
         self.translated_with.lock().insert(called_first)
+    }
+
+    /// Number of translations, with those whose entries are gone because an object that they are for has died.
+    pub fn translations(&self) -> u32 {
+        self.translations.load(Ordering::Relaxed)
     }
 
     /// True if the code was translated for a frame that begins with calls of these resume functions.
@@ -113,6 +121,7 @@ impl Usage {
         self.graph_errors.store(0, Ordering::Relaxed);
         *self.settling.lock() = None;
         self.hits.store(0, Ordering::Relaxed);
+        self.translations.store(0, Ordering::Relaxed);
         self.translated_with.lock().clear();
         self.met_tensors.store(false, Ordering::Relaxed);
     }

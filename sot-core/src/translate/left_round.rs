@@ -46,25 +46,33 @@ pub(super) fn leave_round(
     let calls_loop = calls_loop(py, frame, &unit, &key)?;
     // The loop of a called function is identified by the place of the call.
     let Some(&head) = heads.first().or(calls_loop.then_some(&key.at)) else { return Ok(None) };
-    let (made, entries) = (source.cache().profile.lock().made(head), cache.entries.len());
-    if !policy::leaves_iteration(made, entries) {
-        let again = entries > 0;
+    let (made, of_place) = (source.cache().profile.lock().made(head), cache.usage.translations());
+    if !policy::leaves_iteration(made, of_place) {
+        let again = of_place > 0;
         source.cache().profile.lock().count_translation(head, again, matches!(key.entry, Entry::Return(..)));
         return Ok(None);
     }
     // The loop of a called function runs on inside the call.
     let ends = if calls_loop { Vec::from_iter(resume::behind_call(&key)) } else { resume::ends(py, code, &key) };
-    let Some(left) = original_code_to(py, &source, &key, ends)? else { return Ok(None) };
-    for head in heads {
-        source.cache().profile.lock().note_different(head);
-    }
-    let text = "the rest of a loop iteration, because the iterations differ too much";
+    let (left, text) = match original_code_to(py, &source, &key, ends)? {
+        Some(left) => {
+            for head in heads {
+                source.cache().profile.lock().note_different(head);
+            }
+            (Some(left.code), "the rest of a loop iteration, because the iterations differ too much")
+        }
+        // No resume function can begin at the end of the iteration.
+        None if policy::leaves_rest(of_place) => {
+            (None, "the rest of the function, because the iterations of a loop differ too much")
+        }
+        None => return Ok(None),
+    };
     let line = code.instructions[key.at.index()].position.line.unwrap_or(code.first_line);
     let place = Location::line(code.filename.clone(), code.qualname.clone(), line);
     let reason = Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, text) };
     tell_left(LeftPart::Rest, &reason, Vec::new(), "");
     let (guards, _) = Guards::default().compile(py, &Trackers::default())?;
-    Ok(Some(cache::CacheEntry::leaving_round(guards, left.code)))
+    Ok(Some(cache::CacheEntry::leaving_round(guards, left)))
 }
 
 /// Returns code for a resume function that runs the original code up to the stops with these keys, and hands over

@@ -18,6 +18,7 @@ use crate::backend::paddle::Paddle;
 /// The global state at one moment.
 pub(crate) struct GlobalState {
     paddle: Arc<Paddle>,
+    is_static: bool,
     grad: bool,
     amp: Option<Amp>,
     default_dtype: Py<PyAny>,
@@ -76,6 +77,7 @@ impl GlobalState {
     pub(crate) fn now(py: Python<'_>, paddle: &Arc<Paddle>) -> PyResult<Self> {
         let place = expected_place(py, paddle)?;
         Ok(GlobalState {
+            is_static: paddle.static_mode.tracer(py)?.is_none(),
             grad: paddle.grad_enabled(py)?,
             amp: Amp::now(&paddle.static_mode.tracer(py)?)?,
             default_dtype: paddle.default_dtype.read(py)?.unbind(),
@@ -142,7 +144,11 @@ impl GlobalState {
 
     fn holds_by_itself(&self, py: Python<'_>) -> PyResult<bool> {
         let tracer = self.paddle.static_mode.tracer(py)?;
-        if tracer.is_none() || self.paddle.grad_enabled(py)? != self.grad || !self.amp_holds(py)? {
+        let is_static = tracer.is_none();
+        if is_static != self.is_static || self.paddle.grad_enabled(py)? != self.grad {
+            return Ok(false);
+        }
+        if !is_static && !self.amp_holds(py)? {
             return Ok(false);
         }
         let dtype = self.paddle.default_dtype.read(py)?;
@@ -179,7 +185,8 @@ impl StateTest for GlobalState {
         };
         Python::attach(|py| {
             format!(
-                "paddle_state(grad: {}, amp: {amp}, default_dtype: {}, place: {})",
+                "paddle_state({}grad: {}, amp: {amp}, default_dtype: {}, place: {})",
+                if self.is_static { "static mode, " } else { "" },
                 if self.grad { "True" } else { "False" },
                 self.default_dtype.bind(py),
                 self.place_text
