@@ -142,9 +142,8 @@ fn leave_comprehensions<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, P
 
 /// True if a resume function begins with a call of a resume function that resumes inside a loop.
 fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: &ResumeKey) -> Flow<bool> {
-    let is_in_loop = |called: &CalledFirst<'_>| {
-        !resume::enclosing_loop_heads(py, &called.source.unit.code, &called.key).is_empty()
-    };
+    let is_in_loop =
+        |called: &CalledFirst<'_>| !resume::enclosing_loop_heads(py, &called.source.unit.code, &called.key).is_empty();
     any_called(py, frame, unit, key, is_in_loop)
 }
 

@@ -167,7 +167,8 @@ fn depth_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<usize> {
         [depth, ..] => cx.known_int(depth)?,
     };
     let depth = depth.filter(|_| args.positional.len() < 2 && args.keywords.is_empty());
-    let depth = depth.and_then(|depth| usize::try_from(depth).ok()).ok_or_else(|| of_frames("sys._getframe()", SHOWS))?;
+    let depth =
+        depth.and_then(|depth| usize::try_from(depth).ok()).ok_or_else(|| of_frames("sys._getframe()", SHOWS))?;
     refuse_unknown_caller(cx, "sys._getframe()", depth)?;
     Ok(depth)
 }
@@ -212,7 +213,7 @@ fn of_frames(function: &str, what: &str) -> Unwind {
 }
 
 /// Falls back at a function that names a caller of the running function, this many calls above it, if there are Python
-/// functions without a frame in the trace in between, such as `Layer.__call__`.
+/// functions without a frame in the trace in between, such as `copy.deepcopy`.
 pub(super) fn refuse_unknown_caller(cx: &OpcodeExecutor<'_>, function: &str, calls: usize) -> Flow<()> {
     if cx.stack.has_callers(calls) {
         return Ok(());

@@ -1,5 +1,5 @@
 //! Lists of tensors that `paddle.to_tensor` copies to one tensor. Among tensors without dimensions may be numbers.
-//! Eager mode makes an array of such a list, so NumPy chooses the element type.
+//! Eager mode makes an array of such a list, so numpy chooses the element type.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -75,7 +75,7 @@ impl<'py> CopiedRow<'py> {
         }
         let dtype = made.getattr(intern!(callee.py(), "dtype"))?;
         let array = made.call_method0(intern!(callee.py(), "numpy"))?;
-        let has_floats = parts.iter().any(|part| part.is_instance_of::<PyFloat>());
+        let has_floats = parts.iter().any(PyAnyMethods::is_instance_of::<PyFloat>);
         let item = |(place, part): (usize, Bound<'py, PyAny>)| {
             if paddle.is_value(&part) {
                 return Ok(Item::Tensor(part));
