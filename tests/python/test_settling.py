@@ -555,3 +555,27 @@ def test_static_mode_inside_a_function(same):
         same(fast(x), fn(x))
     stats = sot.stats()
     assert stats.graphs and stats.translations <= 4 and not stats.fallbacks, stats
+
+
+def test_a_program_that_a_function_builds_and_runs(same):
+    """No graph is built in static mode: the function's own program is."""
+
+    def fn(x):
+        paddle.enable_static()
+        try:
+            program, start = paddle.static.Program(), paddle.static.Program()
+            with paddle.static.program_guard(program, start):
+                result = paddle.tanh(paddle.static.data("x", [2], "float32")) * 2
+            executor = paddle.static.Executor()
+            executor.run(start)
+            (value,) = executor.run(program, feed={"x": x.numpy()}, fetch_list=[result])
+        finally:
+            paddle.disable_static()
+        return paddle.to_tensor(value) + x
+
+    fast = sot.symbolic_translate(fn)
+    for call in range(30):
+        x = paddle.full([2], call / 10)
+        same(fast(x), fn(x))
+    stats = sot.stats()
+    assert stats.graphs and stats.translations <= 30 and not stats.fallbacks, stats

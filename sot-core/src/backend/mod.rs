@@ -89,7 +89,8 @@ pub trait Backend: Send + Sync {
 
     // Graphs.
 
-    /// Begins a graph.
+    /// Begins a graph. Where the backend cannot build one now, it raises `NotImplementedError`, and the graph breaks at
+    /// the call that would be its first statement.
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>>;
     /// Minimum size of a graph that becomes a program.
     fn min_program_size(&self) -> MinProgramSize {

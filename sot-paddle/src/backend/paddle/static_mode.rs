@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -165,9 +165,7 @@ impl<'a, 'py> StaticModeScope<'a, 'py> {
     fn new(switches: &'a StaticMode, py: Python<'py>) -> PyResult<Self> {
         let tracer = switches.tracer(py)?;
         if tracer.is_none() {
-            return Err(PyRuntimeError::new_err(
-                "Paddle is in static graph mode; graphs are taken from eager code only",
-            ));
+            return Err(PyNotImplementedError::new_err("Paddle is in static mode; graphs are taken from eager code only"));
         }
         let state = switches.state(py)?;
         Ok(StaticModeScope {

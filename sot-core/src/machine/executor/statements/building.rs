@@ -1,7 +1,7 @@
 //! Statements: the operations that the trace puts into the graph, with the tensors and numbers from outside they
 //! take.
 
-use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -175,6 +175,7 @@ impl<'py> OpcodeExecutor<'py> {
         args: &CallArgs,
         reached: FxHashSet<usize>,
     ) -> Flow<Result<VarId, Refused>> {
+        begin_graph(self, name)?;
         let given = graph_arguments(self, args)?;
         let before = self.trace.graph.building.builder()?.operations()?;
         let result = self.trace.graph.building.make_statement(|builder| {
@@ -204,6 +205,18 @@ impl<'py> OpcodeExecutor<'py> {
             refuse_other_results(self, &result, &results, &mut Vec::new())?;
         }
         record(self, (kind, callee), name, given, (&result, results)).map(Ok)
+    }
+}
+
+/// Begins the graph, if this is its first statement. Breaks the graph if the backend cannot build one now.
+fn begin_graph(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<()> {
+    match cx.trace.graph.building.builder() {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_instance_of::<PyNotImplementedError>(cx.py) => {
+            let text = format!("{name} cannot be put into a graph: {error}");
+            Err(Unwind::break_graph(ReasonId::BackendRefused, text))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
