@@ -165,7 +165,9 @@ impl<'a, 'py> StaticModeScope<'a, 'py> {
     fn new(switches: &'a StaticMode, py: Python<'py>) -> PyResult<Self> {
         let tracer = switches.tracer(py)?;
         if tracer.is_none() {
-            return Err(PyNotImplementedError::new_err("Paddle is in static mode; graphs are taken from eager code only"));
+            return Err(PyNotImplementedError::new_err(
+                "Paddle is in static mode; graphs are taken from eager code only",
+            ));
         }
         let state = switches.state(py)?;
         Ok(StaticModeScope {

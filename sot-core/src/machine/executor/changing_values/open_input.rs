@@ -11,6 +11,7 @@ use super::open_sizes::needs;
 use crate::backend::{CallKind, GradientFlow, ObjectTest, SizesMatter, TensorMeta};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
+use crate::machine::executor::statements::building::IntegerUse;
 use crate::machine::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use crate::machine::variable::{Form, GraphArgument, VarId};
 use crate::policy;
@@ -24,10 +25,10 @@ const OPEN_NEGATIVE: RangeInclusive<i64> = -LARGEST_OPEN..=-2;
 struct InOpenRange(RangeInclusive<i64>);
 
 impl InOpenRange {
-    /// Returns the range around `number` that is left open; `None` if `number` is specialised on. `all`: it is an
-    /// operand for which no integer is special. Otherwise it may be a size, and the smallest that is open is `least`.
-    fn around(number: i64, all: bool, least: i64) -> Option<RangeInclusive<i64>> {
-        let least = if all { -LARGEST_OPEN } else { least };
+    /// Returns the range around `number` that is left open; `None` if `number` is specialised on. Where some integers
+    /// are special, it may be a size, and the smallest that is open is `least`.
+    fn around(number: i64, used: IntegerUse, least: i64) -> Option<RangeInclusive<i64>> {
+        let least = if used.takes_all { -LARGEST_OPEN } else { least };
         [least..=LARGEST_OPEN, OPEN_NEGATIVE].into_iter().find(|range| range.contains(&number))
     }
 }
@@ -100,12 +101,12 @@ impl OpcodeExecutor<'_> {
 
     /// True if the variable is an open integer that a graph can take as input.
     pub fn is_open_argument(&self, id: VarId) -> bool {
-        is_open_in(self, id, (self.statement.is_operator, self.statement.takes_all_integers))
+        is_open_in(self, id, self.statement.integers)
     }
 
     /// True if the variable is an open number that an operator in a graph can take as operand.
     pub fn is_open_operand(&self, id: VarId) -> bool {
-        is_open_in(self, id, (true, true)) || is_open_float(self, id)
+        is_open_in(self, id, IntegerUse::OPERANDS) || is_open_float(self, id)
     }
 }
 
@@ -187,7 +188,7 @@ fn number_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
         return Err(needs_number(cx, id));
     }
     let now = lazy_number::lazy_integer(&cx.trace, id).unwrap_or_default();
-    let Some(range) = InOpenRange::around(now, cx.statement.takes_all_integers, cx.sizes.least) else {
+    let Some(range) = InOpenRange::around(now, cx.statement.integers, cx.sizes.least) else {
         return Err(needs_number(cx, id));
     };
     let tracker = cx.trace.vars.tracker(id);
@@ -225,17 +226,16 @@ fn needs_number(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
     cx.settle_sizes(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 
-/// True if the variable is an integer that is left open. `is_operand`: it is needed as the operand of an operator;
-/// `all`: no integer is special there.
-fn is_open_in(cx: &OpcodeExecutor<'_>, id: VarId, (is_operand, all): (bool, bool)) -> bool {
+/// True if the variable is an integer that is left open where it is used like that.
+fn is_open_in(cx: &OpcodeExecutor<'_>, id: VarId, used: IntegerUse) -> bool {
     if cx.trace.is_open_number(id) {
         return true;
     }
     let Some(now) = lazy_number::lazy_integer(&cx.trace, id) else { return false };
     let path = cx.trace.trackers.path(cx.trace.vars.tracker(id));
-    let may_be = InOpenRange::around(now, all, cx.sizes.least).is_some();
+    let may_be = InOpenRange::around(now, used, cx.sizes.least).is_some();
     let times_differed = lazy_number::times_number_differed(&cx.trace, id);
-    let early = is_operand && cx.trace.history.is_resumed;
+    let early = used.as_operands && cx.trace.history.is_resumed;
     let opens = policy::opens_integer(times_differed, opens_after_for(cx, id), early);
     opens && may_be && !cx.sizes.is_closed(path)
 }

@@ -29,10 +29,8 @@ pub(crate) struct StatementInProgress {
     takes_arrays: bool,
     /// True if it accepts open sizes as values of the graph.
     pub(in crate::machine::executor) takes_sizes: bool,
-    /// True if zero, one and negative integers have no meaning of their own for it.
-    pub(in crate::machine::executor) takes_all_integers: bool,
-    /// True if it is an operator.
-    pub(in crate::machine::executor) is_operator: bool,
+    /// How it uses integers.
+    pub(in crate::machine::executor) integers: IntegerUse,
     /// True if it accepts a `float` that differs from call to call as a value of the graph.
     pub(in crate::machine::executor) takes_floats: bool,
     /// True if it gives a NaN another sign than the graph does.
@@ -49,14 +47,30 @@ pub(crate) struct StatementInProgress {
     pub(in crate::machine::executor) reached: FxHashSet<usize>,
 }
 
+/// How a statement uses integers among its arguments.
+#[derive(Clone, Copy, Default)]
+pub(in crate::machine::executor) struct IntegerUse {
+    /// True if zero, one and negative integers have no meaning of their own.
+    pub(in crate::machine::executor) takes_all: bool,
+    /// True if they are operands of an operator.
+    pub(in crate::machine::executor) as_operands: bool,
+}
+
+impl IntegerUse {
+    /// As operands of an operator for which no integer is special.
+    pub(in crate::machine::executor) const OPERANDS: IntegerUse = IntegerUse { takes_all: true, as_operands: true };
+}
+
 impl StatementInProgress {
     /// A statement of which only the callee is known.
     fn of(backend: &dyn Backend, kind: CallKind, callee: &Bound<'_, PyAny>) -> Self {
         let open_values = backend.open_values();
         StatementInProgress {
             takes_sizes: open_values.takes_sizes(kind, callee),
-            takes_all_integers: open_values.takes_all_integers(kind, callee),
-            is_operator: kind == CallKind::Method && operators::is_method_of_two(callee),
+            integers: IntegerUse {
+                takes_all: open_values.takes_all_integers(kind, callee),
+                as_operands: kind == CallKind::Method && operators::is_method_of_two(callee),
+            },
             takes_floats: open_values.takes_floats(kind, callee),
             takes_arrays: open_values.takes_arrays(kind, callee),
             signs_nan: open_values.signs_nan(kind, callee),
