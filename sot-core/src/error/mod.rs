@@ -295,27 +295,29 @@ pub struct Reason {
     pub stack: Vec<Location>,
     /// Name of the innermost running function that is marked as not to be broken or not to be left to CPython.
     pub forbidden_by: Option<String>,
-    /// True if a fallback leaves the functions that the frame calls to CPython, too.
-    pub recursive: bool,
-    /// True if the reason concerns the frame as a whole. If it comes up in an inlined function, the graph breaks at
-    /// the call of that function, whose frame then meets the reason by itself.
-    pub of_frame: bool,
-    /// True if the graph ends between two instructions, so that no instruction runs natively.
-    pub between: bool,
+    /// What CPython runs because of it.
+    pub extent: Extent,
+}
+
+/// What CPython runs because of a graph break or a fallback.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Extent {
+    /// An instruction; at a fallback, the frame.
+    #[default]
+    Instruction,
+    /// Nothing: the graph ends between two instructions.
+    Nothing,
+    /// A frame. If the reason comes up in an inlined function, the graph breaks at the call of that function, whose
+    /// frame then meets the reason by itself.
+    Frame,
+    /// A frame, and the functions that it calls.
+    FrameAndCallees,
 }
 
 impl Reason {
     /// Creates a reason without a place in the source.
     pub fn new(id: ReasonId, text: impl Into<String>) -> Self {
-        Reason {
-            id,
-            text: text.into(),
-            stack: Vec::new(),
-            forbidden_by: None,
-            recursive: false,
-            of_frame: false,
-            between: false,
-        }
+        Reason { id, text: text.into(), stack: Vec::new(), forbidden_by: None, extent: Extent::default() }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::bytecode::flags::SUSPENDS;
 use crate::cache::{self, CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
-use crate::error::{Flow, Forbidden, PlannedBreak, Reason, ReasonId, Unwind};
+use crate::error::{Extent, Flow, Forbidden, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::guard::Guards;
 use crate::log::{self, Channel};
 use crate::machine::executor::{
@@ -312,7 +312,7 @@ fn conclude(
         None => (guards, new_code),
     };
     // Behind a break the new code makes the program's own calls, which are translated.
-    let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
+    let alone = reason.as_ref().is_none_or(|reason| reason.extent == Extent::FrameAndCallees && new_code.is_none());
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
     // An entry made for one size is faster for that size, so it is asked first.
     let comes_last = any_number || cx.sizes.are_open();
@@ -403,7 +403,10 @@ fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, left:
 /// Returns the fallback for a frame that was simulated to its end without work to compile. The functions that it
 /// calls are left to CPython, too, because they were simulated with it.
 fn nothing_to_compile(why: &str) -> Unwind {
-    Unwind::Fallback(Box::new(Reason { recursive: true, ..Reason::new(ReasonId::NothingToCompile, why) }))
+    Unwind::Fallback(Box::new(Reason {
+        extent: Extent::FrameAndCallees,
+        ..Reason::new(ReasonId::NothingToCompile, why)
+    }))
 }
 
 /// Returns the new code or the reason for which there is none. An error is a bug of the tracer.

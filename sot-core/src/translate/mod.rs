@@ -25,7 +25,7 @@ use pyo3::types::{PyCode, PyDict};
 use crate::cache::{file_of, CacheEntry, CodeCache};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
 use crate::env;
-use crate::error::{Reason, ReasonId};
+use crate::error::{Extent, Reason, ReasonId};
 use crate::fault;
 use crate::forgetting;
 use crate::guard::{FrameView, Guards};
@@ -86,7 +86,7 @@ impl FrameEvaluator for Translator {
         if cpython::is_traced(frame.py()) {
             let reason =
                 Reason::new(ReasonId::Traced, "a trace function is set, which must see the program's own lines");
-            return left(&code, Reason { recursive: true, ..reason });
+            return left(&code, Reason { extent: Extent::FrameAndCallees, ..reason });
         }
         if let Some(verdict) = verify::verdict(runtime, &cache, frame) {
             return raised_in_place(&cache, frame, verdict);
@@ -169,7 +169,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     }
     if cpython::has_debugger(py).unwrap_or(false) {
         let reason = Reason::new(ReasonId::Traced, "a debugger is active, which must see the program's own lines");
-        return left(&code, Reason { recursive: true, ..reason });
+        return left(&code, Reason { extent: Extent::FrameAndCallees, ..reason });
     }
     if turn::is_here() {
         return Verdict::Original { disable_eval_frame: false };
@@ -283,7 +283,7 @@ fn lacks_builtins(globals: &Bound<'_, PyDict>) -> bool {
 
 /// Leaves one frame to CPython. The next frame of the same code is decided anew.
 fn left(code: &Bound<'_, PyCode>, reason: Reason) -> Verdict {
-    let disable_eval_frame = reason.recursive;
+    let disable_eval_frame = reason.extent == Extent::FrameAndCallees;
     count_fallback(&Reason { stack: vec![place_of(code)], ..reason });
     Verdict::Original { disable_eval_frame }
 }

@@ -2,7 +2,7 @@
 //! own.
 
 use pyo3::exceptions::PyAssertionError;
-use sot_core::error::{Flow, Reason, ReasonId, Unwind};
+use sot_core::error::{Extent, Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::variable::{Form, VarId};
@@ -23,8 +23,9 @@ pub fn fallback(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         Some(recursive) => cx.truth(recursive)?,
         None => false,
     };
+    let extent = if recursive { Extent::FrameAndCallees } else { Extent::Frame };
     let text = format!("psdb.fallback({}) is called", if recursive { "recursive=True" } else { "" });
-    Err(cx.stack.leave_to_cpython(Reason { recursive, ..Reason::new(ReasonId::Requested, text) }))
+    Err(cx.stack.leave_to_cpython(Reason { extent, ..Reason::new(ReasonId::Requested, text) }))
 }
 
 /// Returns `True`, as the caller is being traced.

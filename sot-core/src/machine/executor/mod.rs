@@ -34,7 +34,7 @@ use pyo3::types::PyDict;
 
 use crate::bytecode::Label;
 use crate::cache;
-use crate::error::{Flow, Forbidden, Reason, ReasonId, Unwind};
+use crate::error::{Extent, Flow, Forbidden, Reason, ReasonId, Unwind};
 use crate::log;
 use crate::machine::observer::{self, ObserverProgress};
 use crate::machine::opcode::{Next, Operand};
@@ -205,7 +205,7 @@ fn break_between(cx: &mut OpcodeExecutor<'_>) -> Option<Unwind> {
         let reason = Reason::new(ReasonId::UnsupportedOperation, text);
         let frame = cx.stack.frame_mut();
         frame.at = frame.pc;
-        return Some(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason })));
+        return Some(Unwind::BreakGraph(Box::new(Reason { extent: Extent::Nothing, ..reason })));
     }
     let planned = cx.checkpoints.due()?;
     let frame = cx.stack.frame_mut();

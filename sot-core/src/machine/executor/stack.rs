@@ -10,7 +10,7 @@ use pyo3::types::{PyCode, PyDict};
 use super::{Block, Frame, Handled, Name, TracedFrame};
 use crate::bytecode::{CodeUnit, Label, Op, Opcodes};
 use crate::cache;
-use crate::error::{Flow, Location, Reason, Unwind};
+use crate::error::{Extent, Flow, Location, Reason, Unwind};
 use crate::machine::opcode::{self, AtBreak};
 use crate::machine::variable::VarId;
 
@@ -102,7 +102,7 @@ impl FrameStack {
         if self.len() == 1 {
             return Unwind::Fallback(Box::new(reason));
         }
-        Unwind::BreakGraph(Box::new(Reason { of_frame: true, ..reason }))
+        Unwind::BreakGraph(Box::new(Reason { extent: Extent::Frame, ..reason }))
     }
 
     /// Positions in the program's source, the innermost first.

@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 
 use crate::bytecode::{Label, Opcodes, OperandTable, Quiet};
 use crate::cache;
-use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
+use crate::error::{Extent, Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::machine::executor::lifetimes::observable_drops;
 use crate::machine::executor::record::rollback::Marks;
 use crate::machine::executor::{Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor, Trace};
@@ -226,7 +226,7 @@ impl BreakPoint {
 
     /// True if the graph ends before the instruction, and the instruction does not run natively.
     pub fn is_between(&self) -> bool {
-        self.reason.between && self.reason.stack.len() == self.frames.len()
+        self.reason.extent == Extent::Nothing && self.reason.stack.len() == self.frames.len()
     }
 
     /// The frame of the breaking instruction.
@@ -333,10 +333,10 @@ fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
     let frames = &cx.checkpoints;
     let mut depth = frames.len();
     // A reason that concerns a frame as a whole is found again only when that frame is translated on its own.
-    let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
+    let of_this_frame = reason.extent == Extent::Frame && reason.stack.len() == frames.len();
     let last = &frames[depth - 1];
     // A break before an instruction does not run it natively.
-    let is_between = reason.between && reason.stack.len() == depth;
+    let is_between = reason.extent == Extent::Nothing && reason.stack.len() == depth;
     if depth > 1 && (of_this_frame || (!is_between && needs_its_frame(&cx.trace, last))) {
         depth -= 1;
     }

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use crate::bytecode::{Instruction, Label};
 use crate::cache;
-use crate::error::{Reason, ReasonId, Unwind};
+use crate::error::{Extent, Reason, ReasonId, Unwind};
 use crate::machine::executor::{Frame, Learnt, OpcodeExecutor};
 use crate::machine::opcode::{self, AtBreak};
 use crate::policy;
@@ -86,7 +86,7 @@ pub(in crate::machine::executor) fn round_begins(cx: &mut OpcodeExecutor<'_>, he
         return None;
     }
     let reason = Reason::new(ReasonId::UnsupportedCall, "an iteration of a loop whose iterations differ");
-    Some(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason })))
+    Some(Unwind::BreakGraph(Box::new(Reason { extent: Extent::Nothing, ..reason })))
 }
 
 /// True if the present instruction, one of the outermost frame, has needed a value that differs from call to call in
