@@ -7,6 +7,7 @@ import io
 import logging
 import logging.handlers
 import sys
+import traceback
 import types
 import warnings
 
@@ -452,3 +453,59 @@ def test_callers_are_counted_with_the_frames_of_libraries(place, way):
         sot.reset()
         assert seen(sot.symbolic_translate(f), level) == seen(f, level), level
         assert sot.stats().translations, level
+
+
+class OwnWarning(UserWarning):
+    pass
+
+
+class Raises(paddle.nn.Layer):
+    def forward(self, x):
+        y = x * 2
+        raise ValueError("no")
+
+
+def warned_by_an_object(x):
+    """A graph breaks at a warning whose text is not known."""
+    return WARNS_BY_OBJECT(x * 2) + 1
+
+
+class WarnsByObject(paddle.nn.Layer):
+    def forward(self, x):
+        y = x * 3
+        warnings.warn(OwnWarning("w"), stacklevel=3)
+        return y + 1
+
+
+def raised_in_a_layer(x):
+    return paddle.nn.Sequential(paddle.nn.ReLU(), RAISES)(x * 2)
+
+
+def logged_in_a_layer(x):
+    try:
+        return RAISES(x * 2)
+    except ValueError as error:
+        return [(frame.name, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+
+
+WARNS_BY_OBJECT, RAISES = WarnsByObject(), Raises()
+
+
+@pytest.mark.parametrize("fn", [warned_by_an_object, raised_in_a_layer, logged_in_a_layer], ids=lambda fn: fn.__name__)
+def test_tracebacks_and_warnings_at_a_break_have_the_frames_of_libraries(fn):
+    def outcome(run):
+        with warnings.catch_warnings(record=True) as shown:
+            warnings.simplefilter("always")
+            try:
+                result = run(paddle.ones([2]))
+            except ValueError as error:
+                # Without the frame of this test.
+                result = [(frame.name, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)][1:]
+        return described(result), [(w.filename, w.lineno) for w in shown]
+
+    def described(result):
+        return result.tolist() if isinstance(result, paddle.Tensor) else result
+
+    fast, expected = sot.symbolic_translate(fn), outcome(fn)
+    assert [outcome(fast) for _ in range(3)] == [expected] * 3
+    assert sot.stats().translations and not sot.stats().fallbacks

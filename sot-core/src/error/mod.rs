@@ -305,6 +305,10 @@ pub enum Extent {
     /// An instruction; at a fallback, the frame.
     #[default]
     Instruction,
+    /// An instruction whose effect shows the frames of its callers: it raises an exception that has a traceback, or
+    /// counts frames. Where an inlined function has a caller that only CPython has a frame of, the graph breaks at the
+    /// call in front of that frame.
+    InstructionInItsStack,
     /// Nothing: the graph ends between two instructions.
     Nothing,
     /// A frame. If the reason comes up in an inlined function, the graph breaks at the call of that function, whose

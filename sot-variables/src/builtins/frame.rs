@@ -11,7 +11,7 @@ use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 use sot_core::builtin;
 use sot_core::bytecode::flags::{NESTED, OPTIMIZED};
 use sot_core::cpython;
-use sot_core::error::{Flow, Reason, ReasonId, Unwind};
+use sot_core::error::{Extent, Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{names, object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, Trace, TracedFrame};
 use sot_core::guard::Test;
 use sot_core::language::LANGUAGE;
@@ -212,13 +212,15 @@ fn of_frames(function: &str, what: &str) -> Unwind {
     Unwind::fallback(ReasonId::UnsupportedFrame, format!("{function} {what}"))
 }
 
-/// Falls back at a function that names a caller of the running function, this many calls above it, if there are Python
+/// Breaks the graph at a function that names a caller of the running function, this many calls above it, if there are Python
 /// functions without a frame in the trace in between, such as `copy.deepcopy`.
 pub(super) fn refuse_unknown_caller(cx: &OpcodeExecutor<'_>, function: &str, calls: usize) -> Flow<()> {
     if cx.stack.has_callers(calls) {
         return Ok(());
     }
-    Err(of_frames(function, "counts the frames of its callers, some of which are those of a library"))
+    let text = format!("{function} counts the frames of its callers, some of which are those of a library");
+    let reason = Reason::new(ReasonId::UnsupportedFrame, text);
+    Err(Unwind::BreakGraph(Box::new(Reason { extent: Extent::InstructionInItsStack, ..reason })))
 }
 
 /// Simulates `locals()`: returns a dict of the bound variables. Before 3.13 each frame has a single dict, which each

@@ -65,6 +65,7 @@ fn handling(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> CallArgs {
 
 fn log_method(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
     let Some((&logger, rest)) = args.positional.split_first() else { return Err(cannot("logging without a logger")) };
+    refuse_unknown_stack_level(cx, args)?;
     if !output_guard::guard_logger(cx, logger)? {
         return Err(cannot("logging to a logger or handler of the program's own"));
     }
@@ -72,12 +73,20 @@ fn log_method(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) 
 }
 
 fn log_on_root(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
+    refuse_unknown_stack_level(cx, args)?;
     if !output_guard::guard_root_logger(cx)? {
         return Err(cannot("logging to a handler of the program's own, or one that it configures in its own way"));
     }
     // The root logger is configured at the replay, if it has no handlers then.
     let none = cx.trace.none();
     log(cx, none, &args.positional, &args.keywords, level)
+}
+
+/// Breaks the graph at a `stacklevel` that counts frames which the trace does not have.
+fn refuse_unknown_stack_level(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<()> {
+    let Some((_, level)) = args.keywords.iter().find(|(name, _)| &**name == "stacklevel") else { return Ok(()) };
+    let level = cx.known_int(*level)?.unwrap_or(1);
+    refuse_unknown_caller(cx, "logging", usize::try_from(level - 1).unwrap_or(0))
 }
 
 fn log(
@@ -109,7 +118,6 @@ fn log(
     if cx.known_int(level)?.is_none() {
         return Err(cannot("logging at a level that is no known number"));
     }
-    refuse_unknown_caller(cx, "logging", usize::try_from(depth - 1).unwrap_or(0))?;
     let place = place(cx, depth);
     let message = message(cx, &rest.collect::<Vec<_>>())?;
     let (callable, args) = match place {

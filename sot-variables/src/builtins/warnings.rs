@@ -144,6 +144,11 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         return Err(cannot("warnings.warn() that skips files"));
     }
     let [message, category, depth, source] = args.named("warn", ["message", "category", "stacklevel", "source"], 1)?;
+    let depth = match depth {
+        Some(depth) => cx.known_int(depth)?.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?,
+        None => 1,
+    };
+    refuse_unknown_caller(cx, "warnings.warn()", usize::try_from(depth - 1).unwrap_or(0))?;
     let message = required(message)?;
     if !cx.trace.is_lazy_number(message) && cx.known_str(message)?.is_none() {
         return Err(cannot("warnings.warn() of something that is no known text"));
@@ -161,11 +166,6 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     if !touched && !output_guard::guard_warnings(cx)? {
         return Err(cannot("warnings.warn() where the program shows warnings in its own way"));
     }
-    let depth = match depth {
-        Some(depth) => cx.known_int(depth)?.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?,
-        None => 1,
-    };
-    refuse_unknown_caller(cx, "warnings.warn()", usize::try_from(depth - 1).unwrap_or(0))?;
     let category = category_variable(cx, category)?;
     let above = usize::try_from(depth).unwrap_or(0).saturating_sub(cx.stack.len());
     if above > 0 && !touched {

@@ -43,6 +43,8 @@ pub struct Checkpoint {
     pub handled: Vec<Handled>,
     /// The claim about the caller's instruction that calls this frame.
     pub claim: Option<Claim>,
+    /// True if the frame's caller is a Python function that has no frame in the trace.
+    is_called_from_outside: bool,
     marks: Marks,
     /// Number of instructions that the trace had simulated.
     instructions: u64,
@@ -80,6 +82,7 @@ impl Checkpoint {
             keyword_names: frame.keyword_names.clone(),
             handled: frame.handled.clone(),
             claim: frame.claim.clone(),
+            is_called_from_outside: frame.is_called_from_outside,
             marks,
             instructions,
             step,
@@ -105,6 +108,7 @@ impl Checkpoint {
         self.keyword_names.clone_from(&frame.keyword_names);
         self.handled.clone_from(&frame.handled);
         self.claim.clone_from(&frame.claim);
+        self.is_called_from_outside = frame.is_called_from_outside;
         (self.marks, self.instructions, self.step) = (marks, instructions, step);
     }
 }
@@ -184,6 +188,7 @@ impl Checkpoints {
         let from_outside = trace.trackers.is_loadable(trace.vars.tracker(exception));
         let step = trace.raised.step_of(exception).filter(|_| !from_outside).unwrap_or(self.taken);
         let reason = Reason::new(ReasonId::Raises, format!("{} is raised", trace.class_name(exception)));
+        let reason = Reason { extent: Extent::InstructionInItsStack, ..reason };
         Unwind::Restart(Some(Box::new(self.stop_at(step, reason))))
     }
 
@@ -330,6 +335,10 @@ pub(in crate::machine::executor) fn plan_at_long_call(
 /// Drops the checkpoints of inner frames that cannot be resumed. The graph then breaks at the call of the outermost
 /// such frame.
 fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
+    if reason.extent == Extent::InstructionInItsStack {
+        let complete = cx.checkpoints.iter().position(|frame| frame.is_called_from_outside);
+        cx.checkpoints.truncate(complete.unwrap_or(cx.checkpoints.len()));
+    }
     let frames = &cx.checkpoints;
     let mut depth = frames.len();
     // A reason that concerns a frame as a whole is found again only when that frame is translated on its own.
