@@ -75,9 +75,8 @@ sot_core::builtin! { FIND_SPEC = "importlib._bootstrap:_find_spec" => |cx, args|
 sot_core::builtin! { FIND_AND_LOAD = "importlib._bootstrap:_find_and_load" => |cx, args| {
     let [name, _] = args.exactly("_find_and_load")?;
     let name = cx.known_str(name)?.ok_or_else(|| refuse("a module of an unknown name"))?;
-    let outcome = by_name(cx, &name);
-    // CPython's traceback has frames of `importlib` here, which the simulation does not have.
-    cx.trace.without_frames(outcome)
+    // CPython has frames of `importlib` here.
+    cx.without_frame(|cx| by_name(cx, &name))
 } }
 
 sot_core::builtin! { IMPORT = "__import__" => |cx, args| {

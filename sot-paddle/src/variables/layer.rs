@@ -283,10 +283,6 @@ impl LayerVariable {
 
     /// Runs pre-hooks, `forward` and post-hooks, as `nn.Layer.__call__` does.
     fn call_followed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        cx.without_frame(|cx| self.run_hooks_and_forward(cx, this, args))
-    }
-
-    fn run_hooks_and_forward(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         self.guard_no_hooks(cx, this)?;
         let before = self.hooks(cx, this, "_forward_pre_hooks")?;
         let after = self.hooks(cx, this, "_forward_post_hooks")?;
@@ -450,8 +446,7 @@ impl Variable for LayerVariable {
             return object_model::call(cx, this, args);
         }
         if !self.has_layers_reads(cx, this)? {
-            let outcome = self.call_followed(cx, this, args);
-            return cx.trace.without_frames(outcome);
+            return cx.without_frame(|cx| self.call_followed(cx, this, args));
         }
         let layer = self.object.bind(cx.py).clone();
         if let Some(list) = marks::listed(&layer)? {
@@ -463,7 +458,6 @@ impl Variable for LayerVariable {
         if !is_followed && !self.is_changed(&cx.trace, this) && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }
-        let outcome = self.call_followed(cx, this, args);
-        cx.trace.without_frames(outcome)
+        cx.without_frame(|cx| self.call_followed(cx, this, args))
     }
 }

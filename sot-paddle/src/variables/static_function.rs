@@ -81,11 +81,9 @@ impl Variable for StaticFunctionVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        let outcome = match self.receiver(&cx.trace)? {
-            Some(receiver) => cx.call_instead_of(this, self.function, &args.with_receiver(receiver)),
-            None => cx.call_instead_of(this, self.function, args),
-        };
-        cx.trace.without_frames(outcome)
+        let receiver = self.receiver(&cx.trace)?;
+        let args = receiver.map_or_else(|| args.clone(), |receiver| args.with_receiver(receiver));
+        cx.without_frame(|cx| cx.call_instead_of(this, self.function, &args))
     }
 }
 
@@ -114,8 +112,7 @@ impl Variable for StaticMethodVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        let outcome = cx.call_instead_of(this, self.function, &args.with_receiver(self.receiver));
-        cx.trace.without_frames(outcome)
+        cx.without_frame(|cx| cx.call_instead_of(this, self.function, &args.with_receiver(self.receiver)))
     }
 
     /// `converted.__get__(receiver, None)`, which always returns the same object for one receiver.

@@ -85,8 +85,8 @@ fn log_on_root(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>)
 /// Breaks the graph at a `stacklevel` that counts frames which the trace does not have.
 fn refuse_unknown_stack_level(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<()> {
     let Some((_, level)) = args.keywords.iter().find(|(name, _)| &**name == "stacklevel") else { return Ok(()) };
-    let level = cx.known_int(*level)?.unwrap_or(1);
-    refuse_unknown_caller(cx, "logging", usize::try_from(level - 1).unwrap_or(0))
+    let level = cx.known_int(*level)?;
+    refuse_unknown_caller(cx, "logging", level)
 }
 
 fn log(

@@ -147,6 +147,5 @@ fn in_python(py: Python<'_>, module: &str, accelerator: &str) -> PyResult<Py<PyM
 fn follow<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
     let tracker = cx.trace.trackers.constant(function.clone().unbind());
     let function = cx.trace.wrap(function, tracker);
-    let outcome = cx.call(function, args);
-    cx.trace.without_frames(outcome)
+    cx.without_frame(|cx| cx.call(function, args))
 }

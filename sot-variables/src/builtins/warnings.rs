@@ -145,10 +145,11 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     }
     let [message, category, depth, source] = args.named("warn", ["message", "category", "stacklevel", "source"], 1)?;
     let depth = match depth {
-        Some(depth) => cx.known_int(depth)?.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?,
-        None => 1,
+        Some(depth) => cx.known_int(depth)?,
+        None => Some(1),
     };
-    refuse_unknown_caller(cx, "warnings.warn()", usize::try_from(depth - 1).unwrap_or(0))?;
+    refuse_unknown_caller(cx, "warnings.warn()", depth)?;
+    let depth = depth.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?;
     let message = required(message)?;
     if !cx.trace.is_lazy_number(message) && cx.known_str(message)?.is_none() {
         return Err(cannot("warnings.warn() of something that is no known text"));

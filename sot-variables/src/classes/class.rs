@@ -484,9 +484,10 @@ impl Variable for ClassVariable {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let object = self.object.bind(cx.py).clone();
-        if let Some(outcome) = cx.runtime.builtins.call(cx, &object, args) {
-            let is_in_python = object.cast::<PyType>().is_ok_and(cpython::is_heap_type);
-            return if is_in_python { cx.trace.without_frames(outcome) } else { outcome };
+        let handled = |cx: &mut OpcodeExecutor<'_>| cx.runtime.builtins.call(cx, &object, args).transpose();
+        let is_in_python = object.cast::<PyType>().is_ok_and(cpython::is_heap_type);
+        if let Some(made) = if is_in_python { cx.without_frame(handled) } else { handled(cx) }? {
+            return Ok(made);
         }
         if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
             return Ok(result);

@@ -347,8 +347,7 @@ impl Variable for FunctionVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        let outcome = self.call_as_known(cx, this, args);
-        match cx.trace.without_frames(outcome)? {
+        match cx.without_frame(|cx| self.call_as_known(cx, this, args))? {
             Some(result) => Ok(result),
             None => self.follow(cx, this, args),
         }

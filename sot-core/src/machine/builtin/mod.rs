@@ -202,12 +202,7 @@ impl BuiltinTable {
 
     /// Simulates a call of an object by its overrides and handler; `None` if the object has no handler.
     pub fn call(&self, cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, args: &CallArgs) -> Option<Flow<VarId>> {
-        let handlers = self.get(object)?;
-        Some(if object.is_instance_of::<PyFunction>() {
-            cx.without_frame(|cx| handlers.call(cx, args))
-        } else {
-            handlers.call(cx, args)
-        })
+        self.get(object).map(|handlers| handlers.call(cx, args))
     }
 
     /// Resolves registrations for modules that were imported meanwhile. Returns whether there were any.

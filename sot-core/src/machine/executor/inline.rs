@@ -103,14 +103,17 @@ impl Trace<'_> {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Simulates what a Python function does that has no frame in the trace. A function that it calls has a caller in
-    /// CPython which the trace does not have.
-    pub fn without_frame<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+    /// Simulates what Python functions do that have no frames in the trace. A function that they call has a caller in
+    /// CPython which the trace does not have, and the traceback of an exception that they raise is unknown.
+    pub fn without_frame<T>(&mut self, work: impl FnOnce(&mut Self) -> Flow<T>) -> Flow<T> {
         let depth = self.stack.len();
         let before = self.stack.runs_without_frame.replace(depth);
-        let result = work(self);
+        let outcome = work(self);
         self.stack.runs_without_frame = before;
-        result
+        if let Err(Unwind::Raise(exception)) = outcome {
+            self.trace.raised.lose_traceback(exception);
+        }
+        outcome
     }
 
     /// Simulates a frame on top of the present ones. Returns the frame, too, for generators.

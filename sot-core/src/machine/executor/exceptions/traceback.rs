@@ -75,15 +75,6 @@ impl Frame {
 }
 
 impl Trace<'_> {
-    /// Passes on the outcome of an operation for which CPython has frames that the trace does not have: the traceback
-    /// of an exception it raised is unknown.
-    pub fn without_frames<T>(&mut self, outcome: Flow<T>) -> Flow<T> {
-        if let Err(Unwind::Raise(exception)) = outcome {
-            self.raised.lose_traceback(exception);
-        }
-        outcome
-    }
-
     /// Returns the traceback of an exception, for handlers and `__exit__`.
     pub fn traceback(&mut self, exception: VarId) -> VarId {
         if self.trackers.is_loadable(self.vars.tracker(exception)) {
