@@ -182,8 +182,8 @@ pub fn leaves_iteration(made: LoopTranslations, of_place: u32) -> bool {
     of_place > 0 && (many || made.all >= limits.all)
 }
 
-/// Returns whether CPython runs the rest of a function, where it cannot run the rest of an iteration alone, instead of a
-/// further translation of a resume function, which has been translated `of_place` times already.
+/// Returns whether CPython runs the rest of a function instead of a further translation of a resume function, which has
+/// been translated `of_place` times already. This is asked where CPython cannot run the rest of an iteration alone.
 pub fn leaves_rest(of_place: u32) -> bool {
     of_place >= MAX_OF_PLACE
 }

@@ -449,7 +449,7 @@ def test_callers_are_counted_with_the_frames_of_libraries(place, way):
             hook.remove()
         return result.tolist(), [(w.filename, w.lineno) for w in shown], stream.getvalue(), list(CALLERS)
 
-    for level in (1, 2, 3, 4):
+    for level in (1, 2, 3, 4) if way is name_caller else (1, 2, 3, 4, 0, -1, -(2**63)):
         sot.reset()
         assert seen(sot.symbolic_translate(f), level) == seen(f, level), level
         assert sot.stats().translations, level

@@ -116,8 +116,8 @@ impl CacheEntry {
         self.uses.load(Ordering::Relaxed) > 0
     }
 
-    /// Makes an entry that leaves the rest of a loop iteration to CPython, with this code; without code, the rest of the
-    /// function.
+    /// Makes an entry that leaves the rest of a loop iteration to CPython, with this code. Without code, it leaves the
+    /// rest of the function.
     pub fn leaving_round(guards: GuardProgram, code: Option<Py<PyAny>>) -> Self {
         CacheEntry { left: LeftToCPython::Round, ..CacheEntry::new(guards, code, false, true) }
     }

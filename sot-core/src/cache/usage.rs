@@ -23,7 +23,7 @@ pub struct Usage {
     filling: AtomicU32,
     /// Number of calls in which a graph raised though the program does not.
     graph_errors: AtomicU32,
-    /// Number of translations.
+    /// Number of translations of a resume function.
     translations: AtomicU32,
     /// For each translation the resume functions that the frame began with calls of, as hashes.
     translated_with: Mutex<FxHashSet<Box<[u64]>>>,
@@ -60,19 +60,19 @@ impl Usage {
         self.met_tensors.load(Ordering::Relaxed)
     }
 
-    /// Notes that the code was translated for a frame that begins with calls of these resume functions, as hashes.
-    /// Returns whether that is the first one.
+    /// Notes that a resume function was translated for a frame that begins with calls of these others, as hashes. Returns
+    /// whether that is the first one.
     pub fn note_translated(&self, called_first: Box<[u64]>) -> bool {
         self.translations.fetch_add(1, Ordering::Relaxed);
         self.translated_with.lock().insert(called_first)
     }
 
-    /// Number of translations, with those whose entries are gone because an object that they are for has died.
+    /// Number of translations of a resume function. Those count whose entries are gone because an object has died, too.
     pub fn translations(&self) -> u32 {
         self.translations.load(Ordering::Relaxed)
     }
 
-    /// True if the code was translated for a frame that begins with calls of these resume functions.
+    /// True if a resume function was translated for a frame that begins with calls of these others.
     pub fn was_translated(&self, called_first: &[u64]) -> bool {
         self.translated_with.lock().contains(called_first)
     }

@@ -48,8 +48,8 @@ impl<'a> Account<'a> {
         !self.settling.balance(exempt).allows_translation() && !self.settling.is_of_loop()
     }
 
-    /// True if the frame is that of a resume function which has not been translated yet, or not for a frame that goes on
-    /// at this place of the functions that were called.
+    /// True if the frame is that of a resume function which has not been translated for this place: the place where the
+    /// functions that were called go on.
     fn is_first_of_place(&self, frame: &FreshFrame<'_, '_>) -> bool {
         let is_new = |called: Box<[u64]>| !self.cache.usage.was_translated(&called);
         self.cache.origin().is_some() && called_first::hashes(frame.py(), self.cache, frame).is_ok_and(is_new)

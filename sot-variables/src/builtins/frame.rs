@@ -169,7 +169,7 @@ fn depth_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<usize> {
     let depth = depth.filter(|_| args.positional.len() < 2 && args.keywords.is_empty());
     let depth =
         depth.and_then(|depth| usize::try_from(depth).ok()).ok_or_else(|| of_frames("sys._getframe()", SHOWS))?;
-    refuse_unknown_caller(cx, "sys._getframe()", i64::try_from(depth).ok().map(|depth| depth + 1))?;
+    refuse_unknown_caller(cx, "sys._getframe()", i64::try_from(depth).ok().map(|depth| depth.saturating_add(1)))?;
     Ok(depth)
 }
 
@@ -216,7 +216,7 @@ fn of_frames(function: &str, what: &str) -> Unwind {
 /// between may be Python functions without a frame in the trace, such as `copy.deepcopy`. `None` for a level that is
 /// not known.
 pub(super) fn refuse_unknown_caller(cx: &OpcodeExecutor<'_>, function: &str, level: Option<i64>) -> Flow<()> {
-    let calls = level.map_or(usize::MAX, |level| usize::try_from(level - 1).unwrap_or(0));
+    let calls = level.map_or(usize::MAX, |level| usize::try_from(level.saturating_sub(1)).unwrap_or(0));
     if cx.stack.has_callers(calls) {
         return Ok(());
     }

@@ -103,7 +103,8 @@ fn log(
     let mut raised = cx.trace.none();
     for (name, value) in keywords {
         match (&**name, cx.known_int(*value)?) {
-            ("stacklevel", Some(level)) => depth = level,
+            // Below one, `logging` names a function of its own.
+            ("stacklevel", Some(level)) if level > 0 => depth = level,
             ("exc_info", _) if writes_texts(cx, logger)? => {
                 raised = traceback::logged(cx, *value)?.unwrap_or(raised);
             }

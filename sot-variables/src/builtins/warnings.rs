@@ -149,6 +149,8 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         None => Some(1),
     };
     refuse_unknown_caller(cx, "warnings.warn()", depth)?;
+    // CPython counts down from the level, which wraps around at the smallest integer.
+    let depth = depth.filter(|depth| *depth > i64::MIN);
     let depth = depth.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?;
     let message = required(message)?;
     if !cx.trace.is_lazy_number(message) && cx.known_str(message)?.is_none() {

@@ -19,7 +19,7 @@ pub struct FrameStack {
     frames: Vec<Frame>,
     /// The globals of the outermost frame.
     pub(super) root_globals: Py<PyDict>,
-    /// The depth at which a Python function runs that has no frame in the trace; the innermost one, if there are several.
+    /// The depth at which a Python function runs that has no frame in the trace, or the innermost of several.
     pub(super) runs_without_frame: Option<usize>,
 }
 

@@ -38,23 +38,25 @@ pub(crate) fn refuse(
     if is_index {
         refuse_position(paddle, &args.get_item(1)?)?;
     }
-    if scalar::name(callee)?.is_some_and(|name| name == COMPARING_SHAPES) {
+    let name = scalar::name(callee)?;
+    let is_named = |expected: &[&str]| name.as_deref().is_some_and(|name| expected.contains(&name));
+    if is_named(&[COMPARING_SHAPES]) {
         if let Some(number) = args.iter().find(|argument| !paddle.is_value(argument)) {
             let name = cpython::full_type_name(&number.get_type());
             return Err(PyNotImplementedError::new_err(format!("a '{name}' is for eager mode to refuse")));
         }
     }
-    if scalar::name(callee)?.is_some_and(|name| name == TAKING_TENSORS) && has_none_among_tensors(paddle, args)? {
-        return Err(PyNotImplementedError::new_err("None among tensors is for eager mode to refuse"));
+    if is_named(&[TAKING_TENSORS]) {
+        refuse_none_among_tensors(paddle, args)?;
     }
     for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
-        if !is_index && has_none_among_tensors(paddle, &argument)? {
-            return Err(PyNotImplementedError::new_err("None among tensors is for eager mode to refuse"));
+        if !is_index {
+            refuse_none_among_tensors(paddle, &argument)?;
         }
         if is_known(paddle, &argument)? {
             continue;
         }
-        if scalar::name(callee)?.is_some_and(|name| TAKING_ANY.contains(&&*name)) {
+        if is_named(&TAKING_ANY) {
             return Ok(());
         }
         let name = cpython::full_type_name(&argument.get_type());
@@ -88,13 +90,16 @@ fn refuse_other_type(paddle: &Paddle, position: &Bound<'_, PyAny>, allowed: &[&s
     }
 }
 
-/// True if the argument is a list of tensors with `None` among them, which static functions leave out.
-fn has_none_among_tensors(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Refuses a list of tensors with `None` among them, which static functions leave out.
+fn refuse_none_among_tensors(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> PyResult<()> {
     if !argument.is_instance_of::<PyList>() && !argument.is_instance_of::<PyTuple>() {
-        return Ok(false);
+        return Ok(());
     }
     let parts = parts(argument)?;
-    Ok(parts.iter().any(PyAnyMethods::is_none) && parts.iter().any(|part| paddle.is_value(part)))
+    if parts.iter().any(PyAnyMethods::is_none) && parts.iter().any(|part| paddle.is_value(part)) {
+        return Err(PyNotImplementedError::new_err("None among tensors is for eager mode to refuse"));
+    }
+    Ok(())
 }
 
 /// True if static mode treats the argument as eager mode does, as far as its type is concerned.

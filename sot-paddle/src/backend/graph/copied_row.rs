@@ -18,6 +18,7 @@ pub(crate) struct CopiedRow<'py> {
     items: Vec<Item<'py>>,
     /// The element type of the tensor.
     dtype: Bound<'py, PyAny>,
+    has_numbers: bool,
     has_floats: bool,
 }
 
@@ -84,14 +85,16 @@ impl<'py> CopiedRow<'py> {
             Ok(Item::Number(cpython::import(array.py(), "numpy")?.call_method1("asarray", (number,))?))
         };
         let items = parts.into_iter().enumerate().map(item).collect::<PyResult<Vec<_>>>()?;
-        Ok(Some(CopiedRow { items, dtype, has_floats }))
+        Ok(Some(CopiedRow { items, dtype, has_numbers, has_floats }))
     }
 
     /// Copies the list to one tensor. To be called in static mode.
     pub(crate) fn copy(&self) -> PyResult<Bound<'py, PyAny>> {
         let py = self.dtype.py();
         let item = |item: &Item<'py>| match item {
-            // Beside floats, NumPy converts integers to `float64` before anything else.
+            // Without numbers, the tensors are of one type, and the copy is converted as a whole.
+            Item::Tensor(tensor) if !self.has_numbers => Ok(tensor.clone()),
+            // Beside floats, numpy converts integers to `float64` before anything else.
             Item::Tensor(tensor) if self.has_floats => {
                 tensor.call_method1(intern!(py, "astype"), ("float64",))?.call_method1("astype", (&self.dtype,))
             }
@@ -100,6 +103,7 @@ impl<'py> CopiedRow<'py> {
         };
         let items = self.items.iter().map(item).collect::<PyResult<Vec<_>>>()?;
         let copy = cpython::import(py, "paddle")?.call_method1(intern!(py, "stack"), (items,))?;
+        let copy = if self.has_numbers { copy } else { copy.call_method1(intern!(py, "astype"), (&self.dtype,))? };
         copy.call_method0(intern!(py, "detach"))
     }
 }

@@ -144,11 +144,8 @@ impl GlobalState {
 
     fn holds_by_itself(&self, py: Python<'_>) -> PyResult<bool> {
         let tracer = self.paddle.static_mode.tracer(py)?;
-        let is_static = tracer.is_none();
-        if is_static != self.is_static || self.paddle.grad_enabled(py)? != self.grad {
-            return Ok(false);
-        }
-        if !is_static && !self.amp_holds(py)? {
+        let is_same_mode = tracer.is_none() == self.is_static;
+        if !is_same_mode || self.paddle.grad_enabled(py)? != self.grad || !self.amp_holds(py)? {
             return Ok(false);
         }
         let dtype = self.paddle.default_dtype.read(py)?;

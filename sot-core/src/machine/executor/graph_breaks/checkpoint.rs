@@ -335,6 +335,7 @@ pub(in crate::machine::executor) fn plan_at_long_call(
 /// Drops the checkpoints of inner frames that cannot be resumed. The graph then breaks at the call of the outermost
 /// such frame.
 fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
+    // A function whose caller has no frame in the trace is called natively, so that the stack is complete.
     if reason.extent == Extent::InstructionInItsStack {
         let complete = cx.checkpoints.iter().position(|frame| frame.is_called_from_outside);
         cx.checkpoints.truncate(complete.unwrap_or(cx.checkpoints.len()));
