@@ -60,8 +60,8 @@ impl Usage {
         self.met_tensors.load(Ordering::Relaxed)
     }
 
-    /// Notes that a resume function was translated for a frame that begins with calls of these others, as hashes. Returns
-    /// whether that is the first one.
+    /// Notes that a resume function was translated for a frame that begins with calls of these others, as hashes.
+    /// Returns whether that is the first one.
     pub fn note_translated(&self, called_first: Box<[u64]>) -> bool {
         self.translations.fetch_add(1, Ordering::Relaxed);
         self.translated_with.lock().insert(called_first)
