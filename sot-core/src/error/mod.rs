@@ -233,7 +233,8 @@ reasons! {
     /// No handler is registered for the opcode.
     UnimplementedOpcode = "unimplemented-opcode", Unimp,
         "Rewrite the statement, or register a handler for the opcode.";
-    /// A frame of a kind that is not simulated, such as that of a coroutine.
+    /// A frame of a kind that is not simulated, such as that of a coroutine, or a function that counts or shows frames
+    /// which the trace does not have.
     UnsupportedFrame = "unsupported-frame", Frame,
         "Nothing: the frame runs in CPython, functions it calls are translated.";
     /// A value cannot be rebuilt by the new code.
