@@ -39,14 +39,24 @@ def sot_reset(monkeypatch):
     sot.reset()
 
 
+def wait_for_threads():
+    """Wait until the threads of earlier tests have ended: a call is not verified while another thread runs."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(30)
+
+
+@pytest.fixture
+def no_other_threads():
+    """Start the test, which verifies calls itself, when the threads of earlier tests have ended."""
+    wait_for_threads()
+
+
 @pytest.fixture(autouse=True)
 def verified(request):
     """In verify mode (`SOT_VERIFY=1`), fail a test in which a call differs from the program's own run."""
     if VERIFY_MODE:
-        # A call is not verified while a thread of an earlier test still runs.
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread():
-                thread.join(30)
+        wait_for_threads()
     told = []
     handler = logging.Handler()
     handler.emit = lambda record: told.append(record.getMessage())

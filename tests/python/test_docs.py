@@ -26,11 +26,13 @@ def test_there_are_examples():
     assert len(PAGES) >= 2
 
 
+@pytest.mark.usefixtures("no_other_threads")
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_examples_of_a_page(page, tmp_path, monkeypatch):
     run(EXAMPLE.findall(page.read_text(encoding="utf-8")), tmp_path, monkeypatch, "example")
 
 
+@pytest.mark.usefixtures("no_other_threads")
 def test_the_cells_of_the_notebook(tmp_path, monkeypatch):
     book = json.loads((ROOT / "examples" / "tour.ipynb").read_text(encoding="utf-8"))
     assert book["nbformat"] == 4
