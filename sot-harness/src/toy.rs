@@ -5,6 +5,7 @@
 use std::ffi::CStr;
 use std::rc::Rc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyType};
@@ -150,7 +151,7 @@ struct GradTest {
 
 impl StateTest for GradTest {
     fn check(&self, py: Python<'_>) -> bool {
-        let grad = self.module.bind(py).getattr("_grad").and_then(|grad| grad.is_truthy());
+        let grad = self.module.bind(py).getattr(intern!(py, "_grad")).and_then(|grad| grad.is_truthy());
         grad.is_ok_and(|grad| grad == self.grad)
     }
 

@@ -148,6 +148,15 @@ impl Code {
     #[must_use]
     pub fn clone_ref(&self, py: Python<'_>) -> Code {
         Code {
+            instructions: self.instructions.clone(),
+            handlers: self.handlers.clone(),
+            ..self.without_instructions(py)
+        }
+    }
+
+    /// Copies everything but the instructions and their handlers, for code of other instructions.
+    pub fn without_instructions(&self, py: Python<'_>) -> Code {
+        Code {
             filename: self.filename.clone(),
             name: self.name.clone(),
             qualname: self.qualname.clone(),
@@ -156,8 +165,8 @@ impl Code {
             varnames: self.varnames.clone(),
             cellvars: self.cellvars.clone(),
             freevars: self.freevars.clone(),
-            instructions: self.instructions.clone(),
-            handlers: self.handlers.clone(),
+            instructions: Vec::new(),
+            handlers: Vec::new(),
             ..*self
         }
     }

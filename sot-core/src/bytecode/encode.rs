@@ -13,18 +13,28 @@ use crate::version::PyVersion;
 impl Code {
     /// Creates a code object like `template`, with the attributes in which this code differs.
     ///
-    /// The line table is that of `template` if it gives every instruction the same position. A new line table makes
+    /// The line table is that of `template` if the bytecode is as long, and if it gives every instruction the same
+    /// position. A new line table makes
     /// `co_lines()`, `co_positions()` and `dis.findlinestarts()` agree with [`Instruction::position`]. The stack size
     /// is computed, unless bytecode and handlers are those of `template`.
     pub fn encode<'py>(&self, template: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, BytecodeError> {
+        let template = decode::as_code(template)?;
+        self.encode_like(template, &decode::header(template)?)
+    }
+
+    /// Encodes with a template whose attributes, those of `old`, are known.
+    pub(super) fn encode_like<'py>(
+        &self,
+        template: &Bound<'py, PyCode>,
+        old: &Code,
+    ) -> Result<Bound<'py, PyAny>, BytecodeError> {
         let py = template.py();
         let opcodes = Opcodes::try_get(py)?;
-        let template = decode::as_code(template)?;
         let layout = Layout::of(&self.instructions, opcodes)?;
         let mut changes = Changes::new(py);
-        self.change_header(template, &mut changes)?;
-        self.change_bytecode(template, &layout, opcodes, &mut changes)?;
-        self.change_line_table(template, &layout, &mut changes)?;
+        self.change_header(old, &mut changes)?;
+        let is_as_long = self.change_bytecode(template, &layout, opcodes, &mut changes)?;
+        self.change_line_table(template, &layout, is_as_long, &mut changes)?;
         Ok(template.call_method("replace", (), Some(&changes.0))?)
     }
 
@@ -35,8 +45,7 @@ impl Code {
         Ok(layout.offsets().map(|offset| offset as u32).collect())
     }
 
-    fn change_header(&self, template: &Bound<'_, PyCode>, changes: &mut Changes<'_>) -> Result<(), BytecodeError> {
-        let old = decode::header(template)?;
+    fn change_header(&self, old: &Code, changes: &mut Changes<'_>) -> PyResult<()> {
         changes.text("co_filename", &self.filename, &old.filename)?;
         changes.text("co_name", &self.name, &old.name)?;
         if PyVersion::BUILT_FOR >= PyVersion(11) {
@@ -52,17 +61,17 @@ impl Code {
         changes.names("co_varnames", &self.varnames, &old.varnames)?;
         changes.names("co_cellvars", &self.cellvars, &old.cellvars)?;
         changes.names("co_freevars", &self.freevars, &old.freevars)?;
-        changes.constants(&self.consts, &old.consts)?;
-        Ok(())
+        changes.constants(&self.consts, &old.consts)
     }
 
+    /// Returns whether the bytecode is as long as that of the template.
     fn change_bytecode(
         &self,
         template: &Bound<'_, PyCode>,
         layout: &Layout,
         opcodes: &Opcodes,
         changes: &mut Changes<'_>,
-    ) -> Result<(), BytecodeError> {
+    ) -> Result<bool, BytecodeError> {
         let py = template.py();
         let (bytecode, old_bytecode) = (layout.bytecode(&self.instructions, opcodes), decode::bytecode(template)?);
         let (handlers, old_handlers) = (self.exception_table(layout)?, decode::exception_table(template)?);
@@ -72,21 +81,25 @@ impl Code {
         changes.number("co_stacksize", stack_size, old_stack_size)?;
         changes.bytes("co_code", &bytecode, &old_bytecode)?;
         changes.bytes("co_exceptiontable", &handlers, &old_handlers)?;
-        Ok(())
+        Ok(bytecode.len() == old_bytecode.len())
     }
 
+    /// Keeps the template's table if the bytecode `is_as_long`, and the table gives each instruction its position.
     fn change_line_table(
         &self,
         template: &Bound<'_, PyCode>,
         layout: &Layout,
+        is_as_long: bool,
         changes: &mut Changes<'_>,
     ) -> Result<(), BytecodeError> {
         let format = LineTable::of(PyVersion::BUILT_FOR);
         let old = decode::line_table(template)?;
-        let said = format.positions(&old, self.first_line, layout.offsets());
         let wanted = || self.instructions.iter().map(|instruction| instruction.position);
-        if said.is_ok_and(|said| said.into_iter().eq(wanted())) {
-            return Ok(());
+        if is_as_long {
+            let said = format.positions(&old, self.first_line, layout.offsets());
+            if said.is_ok_and(|said| said.into_iter().eq(wanted())) {
+                return Ok(());
+            }
         }
         let spans: Vec<_> = layout.sizes().zip(wanted()).collect();
         let table = format.encode(self.first_line, &spans);

@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{flags, BytecodeError, Code, Instruction, Label, Opcodes};
+use super::{flags, BytecodeError, Code, Label, Opcodes};
 use crate::version::PyVersion;
 
 /// Returns the largest depth on any path, exception handlers included.
@@ -54,11 +54,12 @@ fn start_depth(code: &Code) -> i64 {
 }
 
 /// A walk over all paths that keeps the largest depth for each instruction.
-struct DepthWalk<'a, 'py> {
-    py: Python<'py>,
+struct DepthWalk<'a> {
     code: &'a Code,
     opcodes: &'static Opcodes,
     depths: Vec<Option<i64>>,
+    /// The effects of each instruction: if it does not jump, and if it does.
+    effects: Vec<(i64, i64)>,
     work: Vec<Label>,
     /// For each instruction the index of its exception handler.
     handlers: Vec<Option<usize>>,
@@ -66,21 +67,26 @@ struct DepthWalk<'a, 'py> {
     limit: i64,
 }
 
-impl<'a, 'py> DepthWalk<'a, 'py> {
-    fn new(py: Python<'py>, code: &'a Code) -> Result<Self, BytecodeError> {
+impl<'a> DepthWalk<'a> {
+    fn new(py: Python<'_>, code: &'a Code) -> Result<Self, BytecodeError> {
         let count = code.instructions.len();
         let mut walk = DepthWalk {
-            py,
             code,
             opcodes: Opcodes::try_get(py)?,
             depths: vec![None; count],
+            effects: Vec::with_capacity(count),
             work: Vec::new(),
             handlers: vec![None; count],
             deepest: 0,
             limit: 0,
         };
         walk.spread_handlers()?;
-        walk.limit = walk.bound()?;
+        for instruction in &code.instructions {
+            let effect = |jump| stack_effect(py, instruction.opcode, instruction.arg, jump).map(i64::from);
+            let jump = if instruction.target.is_some() { effect(true)? } else { 0 };
+            walk.effects.push((effect(false)?, jump));
+        }
+        walk.limit = walk.bound();
         Ok(walk)
     }
 
@@ -100,18 +106,14 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
     }
 
     /// Upper bound for the depth of any path that visits each instruction once.
-    fn bound(&self) -> Result<i64, BytecodeError> {
-        let mut bound = 1 + self.code.handlers.iter().map(|handler| i64::from(handler.depth) + 2).max().unwrap_or(0);
-        for instruction in &self.code.instructions {
-            let jump = if instruction.target.is_some() { self.effect(instruction, true)? } else { 0 };
-            bound += jump.max(self.effect(instruction, false)?).max(0);
-        }
-        Ok(bound)
+    fn bound(&self) -> i64 {
+        let handlers = self.code.handlers.iter().map(|handler| i64::from(handler.depth) + 2).max().unwrap_or(0);
+        1 + handlers + self.effects.iter().map(|(next, jump)| *next.max(jump).max(&0)).sum::<i64>()
     }
 
     fn step(&mut self, at: Label) -> Result<(), BytecodeError> {
         let code = self.code;
-        let instruction = &code.instructions[at.index()];
+        let (instruction, effects) = (&code.instructions[at.index()], self.effects[at.index()]);
         let Some(depth) = self.depths[at.index()] else { return Ok(()) };
         if self.name(at) == "WITH_CLEANUP_START" {
             // With an exception, the instruction leaves one item more until the cleanup ends; `async with` awaits in
@@ -124,17 +126,15 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
             self.leave(at, handler.target, i64::from(handler.depth) + i64::from(handler.lasti) + 1)?;
         }
         if let Some(target) = instruction.target {
-            let effect = self.effect(instruction, true)?;
-            self.leave(at, target, depth + effect)?;
+            self.leave(at, target, depth + effects.1)?;
         }
         // CPython 3.8 continues behind a `finally` body only if the body was entered without exception. A `return`
         // enters it with one more item on the stack.
         let next = self.depths.get(at.index() + 1).copied().flatten();
         let goes_on = next.is_none() || self.name(at) != "END_FINALLY";
         if self.opcodes.info(instruction.opcode).falls_through && goes_on {
-            let effect = self.effect(instruction, false)?;
-            self.leave(at, Label(at.0 + 1), depth + effect)?;
-        } else if instruction.target.is_none() && depth + self.effect(instruction, false)? < 0 {
+            self.leave(at, Label(at.0 + 1), depth + effects.0)?;
+        } else if instruction.target.is_none() && depth + effects.0 < 0 {
             return Err(self.underflow(at));
         }
         Ok(())
@@ -162,10 +162,6 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
             }
         }
         Ok(())
-    }
-
-    fn effect(&self, instruction: &Instruction, jump: bool) -> Result<i64, BytecodeError> {
-        Ok(i64::from(stack_effect(self.py, instruction.opcode, instruction.arg, jump)?))
     }
 
     fn underflow(&self, at: Label) -> BytecodeError {

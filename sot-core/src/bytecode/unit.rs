@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use super::{BytecodeError, Code};
+use super::{decode, BytecodeError, Code};
 
 /// A decoded code object with the object it was decoded from.
 pub struct CodeUnit {
@@ -30,5 +30,10 @@ impl CodeUnit {
         let share = |names: &[String]| names.iter().map(|name| Rc::from(name.as_str())).collect();
         let (names, varnames) = (share(&code.names), share(&code.varnames));
         Rc::new(CodeUnit { code, object: object.clone().unbind(), names, varnames })
+    }
+
+    /// Creates a code object from `code`; all else is that of this unit's code object.
+    pub fn encode<'py>(&self, py: Python<'py>, code: &Code) -> Result<Bound<'py, PyAny>, BytecodeError> {
+        code.encode_like(decode::as_code(self.object.bind(py))?, &self.code)
     }
 }

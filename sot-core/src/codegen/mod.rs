@@ -315,10 +315,10 @@ impl<'a, 'py> CodeGen<'a, 'py> {
 
     fn assemble(self) -> Flow<Bound<'py, PyAny>> {
         let py = self.trace.py;
-        let mut code = self.root.code.clone_ref(py);
+        let mut code = self.root.code.without_instructions(py);
         code.take_all_by_position();
         self.emitter.finish(&mut code);
-        code.encode(self.root.object.bind(py)).map_err(|error| internal(&error))
+        self.root.encode(py, &code).map_err(|error| internal(&error))
     }
 }
 

@@ -219,20 +219,20 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         write: impl FnOnce(&mut Emitter) -> Flow<()>,
     ) -> Flow<Py<PyAny>> {
         let unit = Rc::clone(&frame.unit);
-        let mut code = unit.code.clone_ref(self.py);
+        let mut code = unit.code.without_instructions(self.py);
         code.varnames = (0..moved).map(|index| format!("___{index}")).chain(variables.names.iter().cloned()).collect();
         let arguments = code.varnames.len();
         (code.cellvars, code.freevars) = (Vec::new(), variables.cells.clone());
         (code.arg_count, code.posonly_count, code.kwonly_count) = (arguments as u32, 0, 0);
         code.flags &= !STARRED;
-        let position = code.instructions[frame.at.index()].position;
+        let position = unit.code.instructions[frame.at.index()].position;
         let mut emitter = Emitter::new(self.py, &code, position);
         emitter.prologue(&code, false)?;
         emitter.begin()?;
         write(&mut emitter)?;
         emitter.op(Op::RETURN_VALUE, 0)?;
         emitter.finish(&mut code);
-        let code = code.encode(unit.object.bind(self.py)).map_err(|error| super::internal(&error))?;
+        let code = unit.encode(self.py, &code).map_err(|error| super::internal(&error))?;
         if let Some(cache) = cache_of(code.cast::<PyCode>().map_err(PyErr::from)?) {
             cache.directives.set_skip(true);
         }

@@ -1,5 +1,7 @@
 //! Explains to people which guard of a translation fails for a frame: what was expected, and what was found.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -41,7 +43,7 @@ impl GuardProgram {
                     Some(value) => registers.push(value),
                     None => {
                         let seen = Some("nothing, it is not there".to_owned());
-                        let guard = self.text(at);
+                        let guard = self.text(py, at);
                         return Some(UnmetGuard { guard, expected: None, seen, step: Some(at), tested_by: None });
                     }
                 },
@@ -49,7 +51,7 @@ impl GuardProgram {
                     let value = registers.at(*register);
                     if !check.run(value, &registers) {
                         return Some(UnmetGuard {
-                            guard: self.text(at),
+                            guard: self.text(py, at),
                             expected: expected(py, check),
                             seen: Some(seen(check, value)),
                             step: Some(at),
@@ -62,8 +64,15 @@ impl GuardProgram {
         None
     }
 
-    fn text(&self, step: usize) -> String {
-        self.texts.get(step).map_or("a guard", |text| text).to_owned()
+    /// Text of the guard to which a step belongs.
+    fn text(&self, py: Python<'_>, step: usize) -> String {
+        let Some(start) = self.texts.get(step) else { return "a guard".to_owned() };
+        let same = self.texts.iter().zip(&self.steps).skip(step).take_while(|(text, _)| Arc::ptr_eq(text, start));
+        let object = same.filter_map(|(_, step)| match step {
+            Step::Test(_, Check::Is(object) | Check::TypeIs(object)) => Some(object.text(py)),
+            _ => None,
+        });
+        format!("{start}{}", object.last().unwrap_or_default())
     }
 }
 

@@ -257,10 +257,19 @@ impl Guard {
 
     /// The guard as a Python expression for people.
     pub fn text(&self, py: Python<'_>, trackers: &Trackers) -> String {
+        let start = self.start_of_text(py, trackers);
+        match &self.test {
+            Test::Is(object) | Test::TypeIs(object) => start + &object.text(py),
+            _ => start,
+        }
+    }
+
+    /// The text without the object that the test compares with, whose text may take long to make.
+    fn start_of_text(&self, py: Python<'_>, trackers: &Trackers) -> String {
         let subject = trackers.text(py, self.subject);
         match &self.test {
-            Test::Is(object) => format!("{subject} is {}", object.text(py)),
-            Test::TypeIs(ty) => format!("type({subject}) is {}", ty.text(py)),
+            Test::Is(_) => format!("{subject} is "),
+            Test::TypeIs(_) => format!("type({subject}) is "),
             Test::Equals(value) => format!("{subject} == {}", repr(py, value)),
             Test::Length(n) => format!("len({subject}) == {n}"),
             Test::Keys(keys) => {

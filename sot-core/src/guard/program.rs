@@ -76,7 +76,7 @@ pub struct GuardProgram {
     /// For each test against a class that was made within a function, by step: the path of the class or of its
     /// instance.
     made_classes: FxHashMap<usize, ValuePath>,
-    /// Texts of the guards, by step.
+    /// Texts of the guards, by step, without the object that a test of identity compares with.
     pub(super) texts: Vec<Arc<str>>,
     memory: Option<GuardMemory>,
     rejection: Rejection,
@@ -104,7 +104,7 @@ impl GuardProgram {
         let mut subjects = Vec::new();
         let (mut texts, mut numbers, mut made_classes) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
         for guard in guards {
-            let text = guard.text(py, trackers);
+            let text = guard.start_of_text(py, trackers);
             let number = guard.asks_for_contents().then(|| NumberPaths::of(trackers, guard.subject));
             let made_class = guard.asks_for_made_class(py).then(|| trackers.path(guard.subject));
             let (steps, subject) = (compiler.len(), guard.subject);

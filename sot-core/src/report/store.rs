@@ -17,6 +17,8 @@ use crate::cpython::{self, CallTimes};
 /// Maximum number of translations kept while details are off. Beyond it, translations that no frame can run any more
 /// make room, then the oldest ones.
 const MAX_KEPT: usize = 2000;
+/// Number of translations between two searches for translations that no frame can run any more.
+const BETWEEN_SEARCHES: usize = MAX_KEPT / 10;
 
 /// An object that counts its uses: a cache entry.
 pub trait CountsUses: Send + Sync {
@@ -66,6 +68,10 @@ struct Store {
     kept: BTreeMap<u64, KeptReport>,
     failures: BTreeMap<(u64, String), (FailedGuard, u64)>,
     dropped: u64,
+    /// Translations that no frame could run at the last search, the oldest last.
+    gone: Vec<u64>,
+    /// Number of translations to be stored before the next search.
+    until_search: usize,
 }
 
 impl Store {
@@ -82,11 +88,30 @@ impl Store {
         if has_details() || self.kept.len() < MAX_KEPT {
             return None;
         }
-        let gone = self.kept.iter().find(|(_, kept)| !kept.can_run()).or(self.kept.first_key_value());
-        let id = gone.map(|(id, _)| *id)?;
+        let id = self.next_gone().or_else(|| self.kept.first_key_value().map(|(id, _)| *id))?;
         self.dropped += 1;
-        self.failures.retain(|(failed, _), _| *failed != id);
+        let failed = self.failures.range((id, String::new())..).map(|(key, _)| key).take_while(|key| key.0 == id);
+        for key in failed.cloned().collect::<Vec<_>>() {
+            self.failures.remove(&key);
+        }
         self.kept.remove(&id)
+    }
+
+    /// The oldest translation that no frame can run any more, as far as the last search found one. Searching takes
+    /// time in the number of translations, so it is repeated after a number of translations in proportion to it.
+    fn next_gone(&mut self) -> Option<u64> {
+        self.until_search = self.until_search.saturating_sub(1);
+        loop {
+            match self.gone.pop() {
+                Some(id) if self.kept.get(&id).is_some_and(|kept| !kept.can_run()) => return Some(id),
+                Some(_) => {}
+                None if self.until_search > 0 => return None,
+                None => {
+                    self.until_search = BETWEEN_SEARCHES;
+                    self.gone.extend(self.kept.iter().rev().filter(|(_, kept)| !kept.can_run()).map(|(id, _)| *id));
+                }
+            }
+        }
     }
 }
 

@@ -69,7 +69,7 @@ fn write(
     }
     let run = prologue.entry.map(|entry| assembly.raise_at_entry(entry)).transpose()?;
     assembly.e.finish(&mut code);
-    let code = code.encode(unit.object.bind(py)).map_err(|error| refuse(&error))?;
+    let code = unit.encode(py, &code).map_err(|error| refuse(&error))?;
     if let Some(run) = run {
         run.is_of(code.cast().map_err(PyErr::from)?)?;
     }
@@ -88,7 +88,7 @@ fn refuse(error: &BytecodeError) -> Unwind {
 /// Returns the original code with the frame of a resume function. Arguments are the locals and the given values,
 /// followed by locals for the values handed over at stops. All cells become free variables.
 fn frame_of(py: Python<'_>, base: &Code, key: &ResumeKey, stops: &[Stop]) -> Code {
-    let mut code = base.clone_ref(py);
+    let mut code = base.without_instructions(py);
     let values = key.values();
     // One more for a NULL, which is not handed over.
     let most = stops.iter().map(|stop| stop.key.values() + 1).fold(values, usize::max);

@@ -73,7 +73,7 @@ impl Trackers {
     /// Returns the value as a Python expression over `frame`, for logs and guard texts. A long chain is shown from
     /// its end.
     pub fn text(&self, py: Python<'_>, id: TrackerId) -> String {
-        self.end_of_text(py, id, LONGEST_TEXT)
+        self.start_of_text(py, id, LONGEST_TEXT).to_string()
     }
 
     /// Returns the text of a tracker that another one is derived from. Complete texts are kept, because the guards of

@@ -57,7 +57,7 @@ impl<'py> DestructionSearch<'py> {
         if self.has_observing_weakref(object).unwrap_or(false) {
             return true;
         }
-        let hook = cpython::type_lookup(&ty, &PyString::intern(ty.py(), "__del__"));
+        let hook = cpython::type_lookup(&ty, intern!(ty.py(), "__del__"));
         hook.is_some() && !self.silent.iter().any(|silent| ty.is(silent))
     }
 
