@@ -466,6 +466,55 @@ def test_an_exception_whose_text_differs(make, same):
     assert 0 < stats.translations <= 4 and stats.graphs and not stats.fallbacks and not stats.breaks, stats
 
 
+NAMES = [
+    "alpha.bias", "Beta.weight", "gamma.bias", "delta.w", "eps bias", "zeta", "42", "theta.norm", "", "ιώτα", "kappa.Bias",
+    "lambda.norm.bias",
+]  # fmt: skip
+OF_TEXTS = {
+    "starts": lambda x, name: x + 1 if name.startswith("a") else x - 1,
+    "ends": lambda x, name: x + 1 if str.endswith(name, "bias") else x - 1,
+    "in": lambda x, name: x * 2 if "norm" in name else x,
+    "not in": lambda x, name: x * 2 if "norm" not in name else x,
+    "in a known text": lambda x, name: x * 2 if name in "alpha.bias zeta" else x,
+    "equal": lambda x, name: x + 1 if name == "zeta" else x,
+    "true": lambda x, name: x + 1 if name else x,
+    "not": lambda x, name: x + 1 if not name else x,
+    "len": lambda x, name: x * len(name),
+    "hash": lambda x, name: (x + 1, hash(name)),
+    "find": lambda x, name: x + name.find("."),
+    "count": lambda x, name: x + name.count("a"),
+    "chain": lambda x, name: x / 2 if name.lower().endswith("bias") and not name.startswith("k") else x,
+    "results": lambda x, name: (x + 1, name.strip("a").lower().title(), name.replace(".", "_") + "!"),
+    "is...": lambda x, name: x + 1 if name.isdigit() else x + 2 if name.isascii() else x + 3,
+}
+
+
+@pytest.mark.parametrize("fn", OF_TEXTS.values(), ids=OF_TEXTS)
+def test_methods_of_texts_that_differ(fn, same):
+    fast, x = sot.symbolic_translate(fn), paddle.ones([2])
+    for name in NAMES * 3:
+        same(fast(x, name), fn(x, name))
+    stats = sot.stats()
+    assert 0 < stats.translations <= 7 and stats.graphs and not stats.breaks and not stats.fallbacks, stats
+    for name in ["new.bias", "another weight"]:
+        same(fast(x, name), fn(x, name))
+    assert sot.stats().translations <= stats.translations + 1
+
+
+def test_a_text_with_methods_of_its_own(same):
+    class Name(str):
+        def startswith(self, prefix):
+            return prefix == "own"
+
+    def f(x, name):
+        return x + 1 if name.startswith("own") else x * 2
+
+    fast, x = sot.symbolic_translate(f), paddle.ones([2])
+    for name in [*NAMES, *map(Name, NAMES), "own", Name("own"), *NAMES]:
+        same(fast(x, name), f(x, name))
+    assert sot.stats().graphs
+
+
 def broken_in_twelve_places(x):
     x = x + x.numpy().sum()
     x = x + x.numpy().sum()

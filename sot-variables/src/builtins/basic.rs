@@ -157,6 +157,10 @@ fn lazy_format(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: Option<VarId>) -
 
 builtin! { HASH = "hash" => |cx, args| {
     let [value] = args.exactly("hash")?;
+    let hash = builtin_object(cx.py, "hash")?;
+    if let Some(hash) = cx.lazy_call(&hash, &[value])? {
+        return Ok(hash);
+    }
     if cx.see_as::<IdVariable>(value)?.is_some() {
         // The hash of an address is the address itself.
         return Ok(value);

@@ -381,6 +381,9 @@ impl Variable for BuiltinFunctionVariable {
         guard_identity(cx, this, &self.object);
         let object = self.object.bind(cx.py).clone();
         if object.hasattr("__objclass__")? && !args.positional.is_empty() {
+            if let Some(result) = cx.lazy_text_call(&object, args)? {
+                return Ok(result);
+            }
             dict::refuse_method_of_base(cx, &object, args.positional[0])?;
             let first = cx.see(args.positional[0])?;
             if first.form() == Form::Subclass || !cx.runtime.builtins.has(&object) && !is_method_of_value(&object) {

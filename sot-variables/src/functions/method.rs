@@ -138,6 +138,9 @@ pub fn call_descriptor<'py>(
     descriptor: &Bound<'py, PyAny>,
     args: &CallArgs,
 ) -> Flow<VarId> {
+    if let Some(result) = cx.lazy_text_call(descriptor, args)? {
+        return Ok(result);
+    }
     if is_inherited_from_storage(cx, descriptor, args)? {
         if let [receiver, spec] = args.positional[..] {
             // With an empty format, `__format__` of an instance of a subclass returns its `__str__`.

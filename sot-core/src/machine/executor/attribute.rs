@@ -6,8 +6,9 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyType};
 
+use super::changing_values::lazy_number;
 use super::graph_breaks::checkpoint;
-use super::{Name, OpcodeExecutor};
+use super::{object_model, Name, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, Unwind};
 use crate::machine::variable::{Form, VarId};
@@ -43,6 +44,9 @@ impl OpcodeExecutor<'_> {
     /// `object.name`; `None` if it raises `AttributeError`.
     pub fn find_attr(&mut self, object: VarId, name: &Name) -> Flow<Option<VarId>> {
         let depth = self.stack.len();
+        if let Some(method) = lazy_number::method_of_text(self, object, name)? {
+            return Ok(Some(method));
+        }
         let found = self.see(object)?.get_attr(self, object, name);
         if let Err(Unwind::Raise(exception)) = found {
             note_reader(self, exception, depth, object, name)?;
@@ -57,12 +61,12 @@ impl OpcodeExecutor<'_> {
 
     /// Returns a special method of the type, bound to the object; `None` if the type has none.
     pub fn special_method(&mut self, object: VarId, name: &str) -> Flow<Option<VarId>> {
-        super::object_model::find_special(self, object, &Rc::from(name))
+        object_model::find_special(self, object, &Rc::from(name))
     }
 
     /// True if the object's type has a special method. The method is not bound, since that may run code.
     pub fn has_special(&mut self, object: VarId, name: &str) -> Flow<bool> {
-        super::object_model::has_special(self, object, name)
+        object_model::has_special(self, object, name)
     }
 }
 

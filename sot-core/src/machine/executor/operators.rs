@@ -231,10 +231,15 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `item in container`, or `not in` if `invert`.
     pub fn contains(&mut self, container: VarId, item: VarId, invert: bool) -> Flow<VarId> {
-        if !self.trace.is_open_number(item) {
-            self.see(item)?;
-        }
-        let found = self.see(container)?.contains(self, container, item)?;
+        let found = match self.lazy_text_contains(container, item)? {
+            Some(found) => found,
+            None => {
+                if !self.trace.is_open_number(item) {
+                    self.see(item)?;
+                }
+                self.see(container)?.contains(self, container, item)?
+            }
+        };
         if !invert {
             return Ok(found);
         }

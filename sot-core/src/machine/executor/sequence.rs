@@ -39,6 +39,9 @@ impl OpcodeExecutor<'_> {
 
     /// `len(object)`
     pub fn len(&mut self, object: VarId) -> Flow<VarId> {
+        if let Some(length) = self.lazy_text_len(object)? {
+            return Ok(length);
+        }
         if let Some(value) = self.known(object)? {
             return self.fold(|py| Ok(value.len()?.into_pyobject(py)?.into_any()));
         }
