@@ -50,6 +50,8 @@ pub struct LayerVariable {
     has_layers_reads: Cell<Option<bool>>,
     /// The tracker of a class of Paddle's own, once it has been asked for.
     class_tracker: Cell<Option<TrackerId>>,
+    /// The layer's class, if it is made in the trace.
+    made_class: Option<VarId>,
     /// The layers that new code makes the container from, if the layer is a container made in the trace.
     made_of: Option<Parts>,
 }
@@ -88,21 +90,24 @@ fn make_container(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> F
     let made = if as_list { class.call1((objects,)) } else { class.call1(PyTuple::new(cx.py, objects)?) };
     let made = made.map_err(|error| cx.raise(error))?;
     let parts = Parts { layers, as_list };
-    Ok(cx.trace.produce(Rc::new(LayerVariable::new(&made, Some(parts)))))
+    Ok(cx.trace.produce_real(Rc::new(LayerVariable::new(&made, None, Some(parts))), &made))
 }
 
 impl LayerVariable {
-    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        Ok(Rc::new(LayerVariable::new(object, None)))
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let is_made = |class: &VarId| cx.trace.trackers.is_made(cx.trace.vars.tracker(*class));
+        let class = cx.trace.identities.of(&object.get_type()).filter(is_made);
+        Ok(Rc::new(LayerVariable::new(object, class, None)))
     }
 
-    fn new(object: &Bound<'_, PyAny>, made_of: Option<Parts>) -> Self {
+    fn new(object: &Bound<'_, PyAny>, made_class: Option<VarId>, made_of: Option<Parts>) -> Self {
         let is_own = |backend: &PaddleBackend| backend.is_own_layer_class(&object.get_type());
         LayerVariable {
             object: object.clone().unbind(),
             is_paddles: PaddleBackend::installed(object.py()).and_then(is_own).unwrap_or(false),
             has_layers_reads: Cell::new(None),
             class_tracker: Cell::new(None),
+            made_class,
             made_of,
         }
     }
@@ -344,7 +349,7 @@ fn guard_read(cx: &mut OpcodeExecutor<'_>, name: &Name, value: VarId) -> Flow<()
 }
 
 fn is_made(trace: &Trace<'_>, layer: VarId) -> bool {
-    matches!(trace.trackers.get(trace.vars.tracker(layer)), Tracker::Produced)
+    matches!(trace.trackers.get(trace.vars.tracker(layer)), Tracker::RealObject(_))
 }
 
 impl Variable for LayerVariable {
@@ -406,7 +411,7 @@ impl Variable for LayerVariable {
     }
 
     fn children(&self) -> Vec<VarId> {
-        self.made_of.iter().flat_map(|parts| parts.layers.iter().copied()).collect()
+        self.made_of.iter().flat_map(|parts| parts.layers.iter().copied()).chain(self.made_class).collect()
     }
 
     fn prepare(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
@@ -416,7 +421,8 @@ impl Variable for LayerVariable {
         Ok(())
     }
 
-    /// Rebuilds a layer made in the trace: a copy if it has settings only, or a new container of existing layers.
+    /// Rebuilds a layer made in the trace: a copy if it has settings only, or a new container of existing layers. The
+    /// class of a copy is the class that new code makes, if the trace made it: as the memory of `deepcopy` says.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let py = cg.py();
         if let Some(parts) = &self.made_of {
@@ -434,7 +440,12 @@ impl Variable for LayerVariable {
         let (copy, object) = (cpython::import(py, "copy")?.getattr("deepcopy")?.unbind(), self.object.clone_ref(py));
         cg.begin_call(|cg| cg.load_const(copy))?;
         cg.load_const(object)?;
-        cg.end_call(1)
+        let Some(class) = self.made_class else { return cg.end_call(1) };
+        let address = (self.object.bind(py).get_type().as_ptr() as usize).into_pyobject(py).map_err(PyErr::from)?;
+        cg.load_const(address.into_any().unbind())?;
+        cg.load(class)?;
+        cg.op(Op::BUILD_MAP, 1)?;
+        cg.end_call(2)
     }
 
     fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {

@@ -8,7 +8,7 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::registered;
-use sot_core::tracker::{self, Tracker};
+use sot_core::tracker;
 use sot_core::translate;
 use sot_core::variable::VarId;
 
@@ -161,10 +161,7 @@ fn make<'py>(cx: &mut OpcodeExecutor<'py>, callable: &Bound<'py, PyAny>, args: &
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     };
     match callable.call(positional, Some(&keywords)) {
-        Ok(made) => {
-            let tracker = cx.trace.trackers.add(Tracker::Produced);
-            Ok(cx.trace.wrap(&made, tracker))
-        }
+        Ok(made) => Ok(cx.trace.wrap_real(&made)),
         Err(error) => Err(cx.raise(error)),
     }
 }

@@ -95,11 +95,16 @@ fn assume_same<'py>(trace: &mut Trace<'py>, known: VarId, tracker: TrackerId, ob
     match (trace.trackers.is_sourced(first), trace.trackers.is_sourced(tracker)) {
         (true, true) if first != tracker => trace.guards.add(tracker, Test::SameAs(first)),
         // An object that the trace made will hold the new object then.
-        (true, false) if trace.is_short_lived(first) && trace.trackers.is_produced(tracker) => {}
+        (true, false) if trace.is_short_lived(first) && is_of_trace(trace, tracker) => {}
         (true, false) => trace.guards.add(first, Test::Is(Identity::of(object))),
         (false, true) => trace.guards.add(tracker, Test::Is(Identity::of(object))),
         _ => {}
     }
+}
+
+/// True if the value was made in the trace, or is reached from such a value.
+fn is_of_trace(trace: &Trace<'_>, tracker: TrackerId) -> bool {
+    trace.trackers.is_produced(tracker) || trace.trackers.is_made(tracker)
 }
 
 /// Breaks the graph where the trace looks at a class that is made anew at each call, or at an object of such a class.

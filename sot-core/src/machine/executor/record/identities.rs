@@ -129,10 +129,24 @@ impl<'py> Trace<'py> {
         if let Ok(class) = object.cast::<PyType>() {
             self.identities.classes.0.push(class.clone().unbind());
         }
-        let tracker = self.trackers.add(Tracker::RealObject(self.vars.next_id()));
-        let id = self.vars.add(payload, tracker);
+        let id = self.produce_real(payload, object);
         self.stand_for(object, id);
         id
+    }
+
+    /// Adds a variable for a real object made in the trace, which new code makes again. Values reached from the object
+    /// are loaded from the new one.
+    pub fn produce_real(&mut self, payload: Rc<dyn Variable>, object: &Bound<'py, PyAny>) -> VarId {
+        let tracker = self.trackers.add(Tracker::RealObject(self.vars.next_id()));
+        let id = self.vars.add(payload, tracker);
+        self.identities.insert(object, id);
+        id
+    }
+
+    /// Like [`Trace::produce_real`], with the object's own kind of variable.
+    pub fn wrap_real(&mut self, object: &Bound<'py, PyAny>) -> VarId {
+        let tracker = self.trackers.add(Tracker::RealObject(self.vars.next_id()));
+        self.wrap(object, tracker)
     }
 
     /// Guards that objects which the trace wrote to are not the same as other objects of their type that it looked
