@@ -103,6 +103,9 @@ pub fn end_at_break<'a, 'py>(
 ) -> Flow<BreakTrace<'a, 'py>> {
     let details = BreakDetails::of(cx, at)?;
     let live = reach::live_values(&cx.trace, at, sources);
+    for value in reach::all_reached(&cx.trace, &live) {
+        cx.trace.vars.get(value).live_on(cx, value)?;
+    }
     reach::prepare(cx, &live)?;
     reach::prepare(cx, &details.values())?;
     deaths::refuse_dropped(cx, &live)?;

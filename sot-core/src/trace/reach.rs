@@ -35,6 +35,14 @@ pub(super) fn prepare(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Flow<()
     Ok(())
 }
 
+/// Returns the values that are reachable from `results` and from the writes.
+pub(super) fn all_reached(trace: &Trace<'_>, results: &[VarId]) -> Vec<VarId> {
+    let mut pending = effect_values(trace);
+    pending.extend(written_objects(trace));
+    pending.extend(results);
+    reachable(trace, pending).iter().copied().collect()
+}
+
 /// Returns the graph's tensors that are reachable from `results` and from the writes.
 pub(super) fn escaping_tensors(trace: &Trace<'_>, results: &[VarId]) -> Vec<(SymbolId, VarId)> {
     let mut log: Vec<&Effect> = changed_once(trace.effects.log().iter().rev()).collect();

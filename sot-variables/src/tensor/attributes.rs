@@ -14,7 +14,7 @@ use sot_core::variable::{VarId, Variable};
 use crate::tensor::method::{MethodEffect, TensorMethodVariable};
 use crate::tensor::shape::ShapeVariable;
 use crate::tensor::tensor_text::TensorText;
-use crate::tensor::{TensorSource, TensorVariable};
+use crate::tensor::{Connected, TensorSource, TensorVariable};
 
 impl TensorVariable {
     /// Reads an attribute.
@@ -250,15 +250,26 @@ impl TensorVariable {
         }
         match &self.source {
             TensorSource::Computed(_) if !flows => {
+                let connected = cx.trace.vars.get(this);
                 let stopped = self.call_method(cx, this, stopped_by, &[])?;
-                let payload = cx.trace.vars.get(stopped);
-                cx.trace.vars.set(this, payload);
+                let Some(stopped) = cx.trace.vars.as_kind::<TensorVariable>(stopped) else { return Ok(false) };
+                let Some(symbol) = stopped.symbol() else { return Ok(false) };
+                let meta = stopped.meta.clone();
+                let before =
+                    self.is_one(&cx.trace).then(|| Connected { payload: connected, name: Rc::clone(name), value });
+                let source = TensorSource::Computed(symbol);
+                cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: false, before }));
+            }
+            TensorSource::Computed(_) if self.before.is_some() => {
+                if let Some(Connected { payload, .. }) = &self.before {
+                    cx.trace.vars.set(this, Rc::clone(payload));
+                }
             }
             TensorSource::External(object) => {
                 let source = TensorSource::External(object.clone_ref(cx.py));
                 let meta = TensorMeta { gradient: self.meta.gradient.with(flows), ..self.meta.clone() };
                 cx.trace.effects.set_attribute(this, name, Some(value));
-                cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true }));
+                cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true, before: None }));
             }
             TensorSource::Computed(_) | TensorSource::Written(..) => return Ok(false),
         }

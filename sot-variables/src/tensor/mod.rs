@@ -50,12 +50,21 @@ pub struct TensorVariable {
     /// True for a tensor from outside whose gradient flow the trace has changed. The graph would still take the
     /// tensor in its earlier state.
     is_switched: bool,
+    /// For a result of the graph that the trace has cut off from gradients: what it was before.
+    before: Option<Connected>,
+}
+
+/// A result of the graph before the trace cut it off from gradients, and the attribute that did so, with its value.
+struct Connected {
+    payload: Rc<dyn Variable>,
+    name: Name,
+    value: VarId,
 }
 
 impl TensorVariable {
     /// Returns the variable of a result of the graph.
     pub fn computed(symbol: SymbolId, meta: TensorMeta) -> Self {
-        TensorVariable { source: TensorSource::Computed(symbol), meta, is_switched: false }
+        TensorVariable { source: TensorSource::Computed(symbol), meta, is_switched: false, before: None }
     }
 
     /// Returns the variable of a tensor after a change in place. `before` is its earlier payload.
@@ -67,7 +76,7 @@ impl TensorVariable {
             }
             Some(TensorSource::Computed(_)) | None => TensorSource::Computed(symbol),
         };
-        Rc::new(TensorVariable { source, meta, is_switched: false })
+        Rc::new(TensorVariable { source, meta, is_switched: false, before: None })
     }
 
     /// Returns the meta of the tensor.
@@ -84,6 +93,7 @@ impl TensorVariable {
             source: TensorSource::External(object.clone().unbind()),
             meta,
             is_switched: false,
+            before: None,
         }))
     }
 
@@ -266,6 +276,16 @@ impl Variable for TensorVariable {
             let (object, least) = (object.bind(cx.py), cx.least_open_size());
             let test = cx.runtime.ask_backend(|backend| backend.tensor_test(object, &self.meta, least))?;
             cx.trace.guards.add(cx.trace.vars.tracker(this), Test::Object(test));
+        }
+        Ok(())
+    }
+
+    /// Hands on a result as the graph computed it, with a write of the attribute that cut it off from gradients: the
+    /// program may take that back behind the break.
+    fn live_on(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        if let Some(Connected { payload, name, value }) = &self.before {
+            cx.trace.vars.set(this, Rc::clone(payload));
+            cx.trace.effects.set_attribute(this, name, Some(*value));
         }
         Ok(())
     }

@@ -122,6 +122,13 @@ pub trait Variable: Any {
         Ok(())
     }
 
+    /// Called before `prepare` when the trace ends at a graph break, for the values that live on. The program may still
+    /// change what it has set on such a value.
+    fn live_on(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let _ = (cx, this);
+        Ok(())
+    }
+
     /// Writes code that makes the value anew and leaves it on the stack. Not called for values that can be loaded.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let _ = this;
