@@ -54,6 +54,12 @@ pub trait IteratorState: Clone + 'static {
         Ok(())
     }
 
+    /// Returns the state with which the iterator lives on at a graph break, if it is another one.
+    fn live_on(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<Self>> {
+        let _ = cx;
+        Ok(None)
+    }
+
     /// Emits code that makes an iterator with this state.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()>;
 }
@@ -77,6 +83,13 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
 
     fn text(&self, _: &Trace<'_>) -> String {
         format!("IteratorVariable({})", S::KIND)
+    }
+
+    fn live_on(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        if let Some(state) = self.0.live_on(cx)? {
+            cx.trace.vars.set(this, Rc::new(IteratorVariable(state)));
+        }
+        Ok(())
     }
 
     fn prepare(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<()> {

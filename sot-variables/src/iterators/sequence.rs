@@ -1,5 +1,5 @@
-//! Iterators over lists (which see later writes), tuples, ranges, sets, deques and constant strings, forwards and
-//! backwards.
+//! Iterators over lists (which see later writes), tuples, ranges, sets, deques, constant strings and the rows of
+//! tensors, forwards and backwards.
 
 use std::rc::Rc;
 
@@ -19,6 +19,7 @@ use crate::containers::range::RangeVariable;
 use crate::containers::set::SetVariable;
 use crate::containers::tuple::TupleVariable;
 use crate::tensor::shape::ShapeVariable;
+use crate::tensor::TensorVariable;
 
 sot_core::variable_kind! { "sequence_iterator" }
 
@@ -54,6 +55,15 @@ impl SequenceIterator {
                 begun: None,
             },
         )
+    }
+
+    /// Makes `iter(tensor)`, whose length is known. Each step reads a row, with the gradient mode and the memory of that
+    /// moment.
+    pub fn over_rows(cx: &mut OpcodeExecutor<'_>, tensor: VarId) -> VarId {
+        let over = SequenceKind::ByPosition;
+        let (position, backwards, exhausted) = (0, false, false);
+        let state = SequenceIterator { sequence: tensor, position, backwards, exhausted, over, set: None, begun: None };
+        produce(cx, state)
     }
 
     /// Makes `reversed(sequence)`, for a sequence of `len` items.
@@ -150,7 +160,12 @@ impl SequenceIterator {
     }
 }
 
-/// Returns the item at a position of a list, deque, tuple, range or constant string; `None` past the end.
+/// Number of rows of a tensor over which an iterator was made.
+fn rows_of(tensor: &TensorVariable) -> i64 {
+    tensor.meta().shape.first().copied().flatten().unwrap_or(0)
+}
+
+/// Returns the item at a position of a list, deque, tuple, range, constant string or tensor; `None` past the end.
 fn item_at(cx: &mut OpcodeExecutor<'_>, sequence: VarId, position: usize) -> Flow<Option<VarId>> {
     if let Some(list) = cx.see_as::<ListVariable>(sequence)? {
         return Ok(list.items.get(position).copied());
@@ -163,6 +178,13 @@ fn item_at(cx: &mut OpcodeExecutor<'_>, sequence: VarId, position: usize) -> Flo
     }
     if let Some(shape) = cx.see_as::<ShapeVariable>(sequence)? {
         return Ok(shape.items.get(position).copied());
+    }
+    if let Some(tensor) = cx.see_as::<TensorVariable>(sequence)? {
+        if position as i64 >= rows_of(&tensor) {
+            return Ok(None);
+        }
+        let position = cx.trace.integer(position as i64)?;
+        return cx.get_item(sequence, position).map(Some);
     }
     let value = match cx.see_as::<RangeVariable>(sequence)? {
         Some(range) => Some(range.bind(cx.py)),
@@ -227,6 +249,25 @@ impl IteratorState for SequenceIterator {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "an iterator over a deque that changed"));
         }
         Ok(())
+    }
+
+    /// The rows of a tensor that are left are read at the break, so that the loop behind it is one over a tuple. If that
+    /// is impossible, as after a change of the tensor's gradient flag, the loop goes on over the tensor.
+    fn live_on(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<Self>> {
+        let Some(tensor) = cx.trace.vars.as_kind::<TensorVariable>(self.sequence) else { return Ok(None) };
+        if self.exhausted {
+            return Ok(None);
+        }
+        let mut rows = Vec::new();
+        for position in self.position..rows_of(&tensor) {
+            let position = cx.trace.integer(position)?;
+            match cx.get_item(self.sequence, position) {
+                Err(Unwind::BreakGraph(_)) => return Ok(None),
+                row => rows.push(row?),
+            }
+        }
+        let sequence = cx.trace.tuple(rows);
+        Ok(Some(SequenceIterator { sequence, position: 0, over: SequenceKind::Tuple, ..self.clone() }))
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {

@@ -26,6 +26,7 @@ use sot_core::tracker::TrackerId;
 use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
+use crate::iterators::sequence::SequenceIterator;
 use crate::numpy::small_array;
 use crate::tensor::attributes::refuse_listed;
 use crate::tensor::method::{known_result, MethodEffect, TensorMethodVariable};
@@ -353,9 +354,14 @@ impl Variable for TensorVariable {
         if self.is_replaced(cx, "__iter__")? || self.is_replaced(cx, "__len__")? {
             return object_model::iter(cx, this);
         }
-        let items = self.items(cx, this)?.unwrap_or_default();
-        let items = cx.trace.tuple(items);
-        cx.iter(items)
+        match self.meta.shape.first() {
+            Some(Some(_)) => Ok(SequenceIterator::over_rows(cx, this)),
+            _ => {
+                let items = self.items(cx, this)?.unwrap_or_default();
+                let items = cx.trace.tuple(items);
+                cx.iter(items)
+            }
+        }
     }
 
     fn special(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<Option<VarId>> {
