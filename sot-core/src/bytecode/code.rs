@@ -155,6 +155,7 @@ impl Code {
     }
 
     /// Copies everything but the instructions and their handlers, for code of other instructions.
+    #[must_use]
     pub fn without_instructions(&self, py: Python<'_>) -> Code {
         Code {
             filename: self.filename.clone(),

@@ -40,7 +40,7 @@ pub(super) fn all_reached(trace: &Trace<'_>, results: &[VarId]) -> Vec<VarId> {
     let mut pending = effect_values(trace);
     pending.extend(written_objects(trace));
     pending.extend(results);
-    reachable(trace, pending).iter().copied().collect()
+    reachable(trace, pending)
 }
 
 /// Returns the graph's tensors that are reachable from `results` and from the writes.

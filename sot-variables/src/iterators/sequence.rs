@@ -57,8 +57,8 @@ impl SequenceIterator {
         )
     }
 
-    /// Makes `iter(tensor)`, whose length is known. Each step reads a row, with the gradient mode and the memory of that
-    /// moment.
+    /// Makes `iter(tensor)`, whose length is known. Each step reads a row, with the gradient mode and the memory of
+    /// that moment.
     pub fn over_rows(cx: &mut OpcodeExecutor<'_>, tensor: VarId) -> VarId {
         let over = SequenceKind::ByPosition;
         let (position, backwards, exhausted) = (0, false, false);
@@ -251,8 +251,8 @@ impl IteratorState for SequenceIterator {
         Ok(())
     }
 
-    /// The rows of a tensor that are left are read at the break, so that the loop behind it is one over a tuple. If that
-    /// is impossible, as after a change of the tensor's gradient flag, the loop goes on over the tensor.
+    /// The rows of a tensor that are left are read at the break, so that the loop behind it is one over a tuple. If
+    /// that is impossible, as after a change of the tensor's gradient flag, the loop goes on over the tensor.
     fn live_on(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<Self>> {
         let Some(tensor) = cx.trace.vars.as_kind::<TensorVariable>(self.sequence) else { return Ok(None) };
         if self.exhausted {

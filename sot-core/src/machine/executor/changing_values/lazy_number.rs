@@ -251,9 +251,9 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(Some(result))
     }
 
-    /// `function(*args)` of texts, one of which differs from call to call, where the function is one of
-    /// [`METHODS_OF_TEXTS`]. New code computes the result again. The trace specialises on an answer that is `True` or
-    /// `False`.
+    /// `function(*args)` of texts, one of which differs from call to call, where the function is a method of `str` that
+    /// gives a text, number or truth value for any texts. New code computes the result again. The trace specialises on
+    /// an answer that is `True` or `False`.
     pub fn lazy_text_call(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
         let given = &args.positional[..];
         let is_text = |arg: &VarId| lazily_known(&self.trace, *arg).is_some_and(|(arg, _)| cpython::is_text(&arg));

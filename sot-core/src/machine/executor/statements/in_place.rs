@@ -33,7 +33,9 @@ impl<'py> OpcodeExecutor<'py> {
             None => outside(self, tensor, &*payload, &refuse)?,
         };
         let input = self.trace.graph.inputs.symbol_of(tensor);
-        refuse_sharing(self, tensor, symbol, &refuse)?;
+        // A kernel may read what it has already written. The values of `__setitem__` are copied first.
+        let operands: Vec<VarId> = if name == "__setitem__" { Vec::new() } else { args.all().collect() };
+        refuse_sharing(self, tensor, symbol, &operands, &refuse)?;
         let before = meta(self, symbol)?;
         let at = self.trace.graph.mark().statements;
         let changed = self.call_graph(CallKind::InPlace, callee, name, args)?;
@@ -142,11 +144,13 @@ fn meta(cx: &mut OpcodeExecutor<'_>, symbol: SymbolId) -> Flow<Option<TensorMeta
     Ok(cx.trace.graph.building.value_meta(&value)?)
 }
 
-/// Breaks the graph if another tensor may show the change, or if a replayed effect would show the change too early.
+/// Breaks the graph if another tensor may show the change, an operand included, or if a replayed effect would show the
+/// change too early.
 fn refuse_sharing(
     cx: &mut OpcodeExecutor<'_>,
     tensor: VarId,
     symbol: SymbolId,
+    operands: &[VarId],
     refuse: &dyn Fn(&str) -> Unwind,
 ) -> Flow<()> {
     let memory = memory_of(cx, symbol)?;
@@ -169,6 +173,9 @@ fn refuse_sharing(
         if memory_of(cx, other)? == memory {
             sharing.insert(id);
         }
+    }
+    if operands.iter().any(|operand| sharing.contains(operand)) {
+        return Err(refuse("a tensor in place that may share memory with an operand"));
     }
     if !sharing.is_empty() {
         let called_directly = cx.stack.iter().skip(1).all(|frame| frame.claim.is_some());
