@@ -787,3 +787,20 @@ def test_c_code_that_calls_back_keeps_its_errno():
         fast(x)
         assert errno[0] == 77
     assert sot.stats().translations == 3
+
+
+def test_a_finished_generator_in_the_frame_of_an_exception():
+    def f(x):
+        rests = (x % 3 for _ in range(3))
+        for rest in rests:
+            x = x + rest
+        raise KeyError("none", x.shape)
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(3):
+        with pytest.raises(KeyError) as raised:
+            fast(positive())
+        generator = raised.traceback[-1].frame.f_locals["rests"]
+        assert list(generator) == [] and generator.gi_code.co_name == "<genexpr>"
+    stats = sot.stats()
+    assert stats.graphs and not stats.fallbacks, stats

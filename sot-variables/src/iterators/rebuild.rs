@@ -261,7 +261,10 @@ fn make_generator<'py>(
     let closure = if cells.is_empty() { py.None().into_bound(py) } else { cells.clone().into_any() };
     let name = code.getattr("co_name")?;
     let make = cpython::import(py, "types")?.getattr("FunctionType")?;
-    make.call1((code, globals, name, py.None(), closure))?.call(positional, Some(keywords))
+    let function = make.call1((code, globals, name, py.None(), closure))?;
+    // The frame that makes the generator is none of the program's.
+    let _suspended = cpython::suspend(py);
+    function.call(positional, Some(keywords))
 }
 
 fn reversed<'py>(collection: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
