@@ -54,6 +54,40 @@ def set_twice(x):
     return (a + b + t * 5).sum(), a.stop_gradient, b.stop_gradient, t.stop_gradient
 
 
+def added_to_meanwhile(x):
+    t = x * 2
+    t.stop_gradient = True
+    t.add_(paddle.ones([2, 2]))
+    t.stop_gradient = False
+    return (t * 3).sum(), t
+
+
+def an_item_is_set_meanwhile(x):
+    t = x * 2
+    t.stop_gradient = True
+    t[0] = 5.0
+    t.stop_gradient = False
+    return (t * t).sum(), t
+
+
+def of_many(x):
+    parts = [x * i for i in range(3)]
+    for part in parts:
+        part.stop_gradient = True
+    first = sum(part.sum() for part in parts)
+    for part in parts:
+        part.stop_gradient = False
+    return first + parts[2].sum(), parts
+
+
+def a_view_in_between(x):
+    t = x * 2
+    t.stop_gradient = True
+    view = t.reshape([1, 4])
+    t.stop_gradient = False
+    return (t.reshape([1, 4]) + view).sum(), view.stop_gradient
+
+
 def stays_set_at_a_break(x):
     t = x.tanh()
     t.stop_gradient = True
@@ -70,6 +104,10 @@ def stays_set_at_a_break(x):
         freeze_in_a_container,
         a_write_behind_it,
         set_twice,
+        added_to_meanwhile,
+        an_item_is_set_meanwhile,
+        of_many,
+        a_view_in_between,
         stays_set_at_a_break,
     ],
     ids=lambda fn: fn.__name__,

@@ -258,13 +258,14 @@ impl TensorVariable {
                 let before =
                     self.is_one(&cx.trace).then(|| Connected { payload: connected, name: Rc::clone(name), value });
                 let source = TensorSource::Computed(symbol);
+                cx.note_step(this);
                 cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: false, before }));
             }
-            TensorSource::Computed(_) if self.before.is_some() => {
-                if let Some(Connected { payload, .. }) = &self.before {
-                    cx.trace.vars.set(this, Rc::clone(payload));
-                }
-            }
+            TensorSource::Computed(_) if cx.trace.raised.step_of(this).is_some() => match &self.before {
+                Some(Connected { payload, .. }) => cx.trace.vars.set(this, Rc::clone(payload)),
+                // It was written to meanwhile.
+                None => return Err(cx.plan_to_make(this, "is cut off from gradients and connected again")),
+            },
             TensorSource::External(object) => {
                 let source = TensorSource::External(object.clone_ref(cx.py));
                 let meta = TensorMeta { gradient: self.meta.gradient.with(flows), ..self.meta.clone() };

@@ -247,7 +247,8 @@ impl OpcodeExecutor<'_> {
         self.checkpoints.save(self.stack.frame(), self.stack.len(), marks);
     }
 
-    /// Notes that the present instruction raised an exception or made a generator, which new code cannot do again.
+    /// Notes that the present instruction raised an exception, made a generator or cut a tensor off from gradients,
+    /// which new code may not be able to do again.
     pub fn note_step(&mut self, value: VarId) {
         let step = self.checkpoints.step_at(self.stack.len());
         if self.trace.raised.steps.get(value).is_none() {
