@@ -14,9 +14,8 @@ impl Code {
     /// Creates a code object like `template`, with the attributes in which this code differs.
     ///
     /// The line table is that of `template` if the bytecode is as long, and if it gives every instruction the same
-    /// position. A new line table makes
-    /// `co_lines()`, `co_positions()` and `dis.findlinestarts()` agree with [`Instruction::position`]. The stack size
-    /// is computed, unless bytecode and handlers are those of `template`.
+    /// position. A new line table makes `co_lines()`, `co_positions()` and `dis.findlinestarts()` agree with
+    /// [`Instruction::position`]. The stack size is computed, unless bytecode and handlers are those of `template`.
     pub fn encode<'py>(&self, template: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, BytecodeError> {
         let template = decode::as_code(template)?;
         self.encode_like(template, &decode::header(template)?)

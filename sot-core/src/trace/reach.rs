@@ -14,9 +14,7 @@ use crate::tracker::Tracker;
 
 /// Prepares the values that new code may have to make: those reachable from `results` and from the writes.
 pub(super) fn prepare(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Flow<()> {
-    let mut pending = effect_values(&cx.trace);
-    pending.extend(written_objects(&cx.trace));
-    pending.extend(results);
+    let mut pending = starts(&cx.trace, results);
     let mut seen = FxHashSet::default();
     while let Some(variable) = pending.pop() {
         if !seen.insert(variable) {
@@ -37,10 +35,15 @@ pub(super) fn prepare(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Flow<()
 
 /// Returns the values that are reachable from `results` and from the writes.
 pub(super) fn all_reached(trace: &Trace<'_>, results: &[VarId]) -> Vec<VarId> {
-    let mut pending = effect_values(trace);
-    pending.extend(written_objects(trace));
-    pending.extend(results);
-    reachable(trace, pending)
+    reachable(trace, starts(trace, results))
+}
+
+/// Returns `results` and the values that writes hand to objects which outlive the frame, with these objects.
+fn starts(trace: &Trace<'_>, results: &[VarId]) -> Vec<VarId> {
+    let mut starts = effect_values(trace);
+    starts.extend(written_objects(trace));
+    starts.extend(results);
+    starts
 }
 
 /// Returns the graph's tensors that are reachable from `results` and from the writes.

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyType};
 
-use super::changing_values::lazy_number;
+use super::changing_values::lazy_text;
 use super::graph_breaks::checkpoint;
 use super::{object_model, Name, OpcodeExecutor};
 use crate::cpython;
@@ -44,7 +44,7 @@ impl OpcodeExecutor<'_> {
     /// `object.name`; `None` if it raises `AttributeError`.
     pub fn find_attr(&mut self, object: VarId, name: &Name) -> Flow<Option<VarId>> {
         let depth = self.stack.len();
-        if let Some(method) = lazy_number::method_of_text(self, object, name)? {
+        if let Some(method) = lazy_text::method_of_text(self, object, name)? {
             return Ok(Some(method));
         }
         let found = self.see(object)?.get_attr(self, object, name);

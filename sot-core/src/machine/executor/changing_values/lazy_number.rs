@@ -5,15 +5,16 @@ use std::rc::Rc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 
+use super::lazy_text::is_lazy_text;
 use super::open_number;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::machine::executor::graph_breaks::loop_iterations;
 use crate::machine::executor::record::history;
-use crate::machine::executor::{BinaryOp, CallArgs, CompareOp, History, OpcodeExecutor, Trace};
+use crate::machine::executor::{BinaryOp, CompareOp, History, OpcodeExecutor, Trace};
 use crate::machine::variable::{GraphArgument, VarId, Variable};
 use crate::policy::{self, ValueClass};
 use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
@@ -250,106 +251,14 @@ impl<'py> OpcodeExecutor<'py> {
         self.trace.guards.require(self.trace.vars.tracker(result));
         Ok(Some(result))
     }
-
-    /// `function(*args)` of texts, one of which differs from call to call, where the function is a method of `str` that
-    /// gives a text, number or truth value for any texts. New code computes the result again. The trace specialises on
-    /// an answer that is `True` or `False`.
-    pub fn lazy_text_call(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
-        let given = &args.positional[..];
-        let is_text = |arg: &VarId| lazily_known(&self.trace, *arg).is_some_and(|(arg, _)| cpython::is_text(&arg));
-        let differs = given.iter().any(|&arg| is_lazy_text(&self.trace, arg));
-        if !differs || !args.keywords.is_empty() || !given.iter().all(is_text) {
-            return Ok(None);
-        }
-        let of_text = self.py.get_type::<PyString>();
-        let is_known = |name: &&str| of_text.getattr(*name).is_ok_and(|known| known.is(function));
-        if !METHODS_OF_TEXTS.iter().any(is_known) {
-            return Ok(None);
-        }
-        let Some(result) = self.lazy_call(function, given)? else { return Ok(None) };
-        match lazily_known(&self.trace, result) {
-            Some((answer, _)) if answer.is_exact_instance_of::<PyBool>() => {
-                assume_answer(self, result, &answer).map(Some)
-            }
-            _ => Ok(Some(result)),
-        }
-    }
-
-    /// `item in text` of texts, one of which differs from call to call. The trace specialises on the answer.
-    pub(in crate::machine::executor) fn lazy_text_contains(&mut self, text: VarId, item: VarId) -> Flow<Option<VarId>> {
-        if !is_lazy_text(&self.trace, text) && !is_lazy_text(&self.trace, item) {
-            return Ok(None);
-        }
-        let function = self.py.get_type::<PyString>().getattr(intern!(self.py, "__contains__"))?;
-        self.lazy_text_call(&function, &CallArgs::positional(vec![text, item]))
-    }
-
-    /// `len(text)` of a text that differs from call to call, which new code computes again.
-    pub(in crate::machine::executor) fn lazy_text_len(&mut self, text: VarId) -> Flow<Option<VarId>> {
-        if !is_lazy_text(&self.trace, text) {
-            return Ok(None);
-        }
-        let function = self.py.get_type::<PyString>().getattr(intern!(self.py, "__len__"))?;
-        self.lazy_text_call(&function, &CallArgs::positional(vec![text]))
-    }
-}
-
-/// Methods of `str` whose results for texts are texts, numbers or truth values, and which fail for no text.
-const METHODS_OF_TEXTS: [&str; 31] = [
-    "__contains__",
-    "__len__",
-    "capitalize",
-    "casefold",
-    "count",
-    "endswith",
-    "find",
-    "isalnum",
-    "isalpha",
-    "isascii",
-    "isdecimal",
-    "isdigit",
-    "isidentifier",
-    "islower",
-    "isnumeric",
-    "isprintable",
-    "isspace",
-    "istitle",
-    "isupper",
-    "lower",
-    "lstrip",
-    "removeprefix",
-    "removesuffix",
-    "replace",
-    "rfind",
-    "rstrip",
-    "startswith",
-    "strip",
-    "swapcase",
-    "title",
-    "upper",
-];
-
-/// True if the value is a text that differs from call to call, on which the trace has not specialised.
-fn is_lazy_text(trace: &Trace<'_>, id: VarId) -> bool {
-    trace.vars.as_kind::<LazyNumber>(id).is_some_and(|text| cpython::is_text(text.value.bind(trace.py)))
-}
-
-/// Returns one of [`METHODS_OF_TEXTS`], bound to a text that differs from call to call.
-pub(in crate::machine::executor) fn method_of_text(
-    cx: &mut OpcodeExecutor<'_>,
-    text: VarId,
-    name: &str,
-) -> Flow<Option<VarId>> {
-    if !is_lazy_text(&cx.trace, text) || !METHODS_OF_TEXTS.contains(&name) {
-        return Ok(None);
-    }
-    let Some(method) = cx.py.get_type::<PyString>().getattr_opt(name)? else { return Ok(None) };
-    let bound = (cx.runtime.factories.builtin_method)(method.unbind(), text);
-    Ok(Some(cx.trace.produce(bound)))
 }
 
 /// Specialises on an answer that new code computes: `True` or `False`.
-fn assume_answer<'py>(cx: &mut OpcodeExecutor<'py>, computed: VarId, answer: &Bound<'py, PyAny>) -> Flow<VarId> {
+pub(super) fn assume_answer<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    computed: VarId,
+    answer: &Bound<'py, PyAny>,
+) -> Flow<VarId> {
     refuse_more_paths(cx, answer)?;
     cx.trace.guards.add(cx.trace.vars.tracker(computed), Test::Equals(answer.clone().unbind()));
     Ok(cx.trace.boolean(answer.is_truthy()?))

@@ -4,6 +4,7 @@
 
 mod derived_size;
 pub(super) mod lazy_number;
+pub(super) mod lazy_text;
 pub(super) mod open_input;
 pub(super) mod open_number;
 pub(super) mod open_sizes;
