@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::cpython;
 use crate::package;
@@ -145,8 +146,7 @@ pub fn send(channel: Channel, message: impl FnOnce() -> String) {
 pub fn ask_loggers(py: Python<'_>) {
     let _quiet = cpython::suspend(py);
     let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
-    let wanted = Channel::ALL.into_iter().filter(|channel| takes_messages(py, *channel).unwrap_or(false));
-    let wanted = wanted.fold(0, |bits, channel| bits | channel.bit());
+    let wanted = channels_with_listeners(py).unwrap_or(0);
     PENDING.with(|pending| pending.borrow_mut().wanted = wanted);
 }
 
@@ -154,17 +154,32 @@ fn logger<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     cpython::import(py, "logging")?.call_method1("getLogger", (name,))
 }
 
+/// Returns the bits of the channels whose loggers take messages.
+fn channels_with_listeners(py: Python<'_>) -> PyResult<u8> {
+    let manager = cpython::import(py, "logging")?.getattr("root")?.getattr("manager")?;
+    let loggers = manager.getattr("loggerDict")?.cast_into::<PyDict>()?;
+    let takes = |channel: &Channel| takes_messages(py, &loggers, *channel).unwrap_or(false);
+    Ok(Channel::ALL.into_iter().filter(takes).fold(0, |bits, channel| bits | channel.bit()))
+}
+
 /// True if the channel's logger, or the package's, has a level that lets the messages through. The level of the root
 /// logger does not count: it is meant for the program's own messages.
-fn takes_messages(py: Python<'_>, channel: Channel) -> PyResult<bool> {
-    let own = logger(py, &channel.logger())?;
-    for asked in [&own, &logger(py, package::name())?] {
-        let level: i64 = asked.getattr("level")?.extract()?;
+fn takes_messages(py: Python<'_>, loggers: &Bound<'_, PyDict>, channel: Channel) -> PyResult<bool> {
+    for name in [&channel.logger(), package::name()] {
+        let level = level_of(loggers, name)?;
         if level != 0 {
-            return Ok(level <= INFO && own.call_method1("isEnabledFor", (INFO,))?.is_truthy()?);
+            return Ok(
+                level <= INFO && logger(py, &channel.logger())?.call_method1("isEnabledFor", (INFO,))?.is_truthy()?
+            );
         }
     }
     Ok(false)
+}
+
+/// Returns the level of a logger: zero where none is set, and where the program has made no logger of that name.
+fn level_of(loggers: &Bound<'_, PyDict>, name: &str) -> PyResult<i64> {
+    let Some(logger) = loggers.get_item(name)? else { return Ok(0) };
+    logger.getattr_opt("level")?.map_or(Ok(0), |level| level.extract())
 }
 
 /// Sends the kept messages to the loggers. Handlers of loggers are the program's code: no lock may be held here, and

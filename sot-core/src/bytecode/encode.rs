@@ -149,7 +149,7 @@ impl Layout {
         let args: Vec<_> = instructions.iter().map(|i| if i.target.is_some() { 0 } else { i.arg }).collect();
         let prefixes =
             instructions.iter().zip(&args).map(|(i, &arg)| prefixes_for(arg).max(i.extended.min(3))).collect();
-        let mut layout = Layout { starts: Vec::new(), args, prefixes };
+        let mut layout = Layout { starts: Vec::with_capacity(args.len() + 1), args, prefixes };
         // Longer prefixes make jumps longer, which may need longer prefixes. Prefixes only grow, so this loop ends.
         loop {
             layout.measure(instructions, opcodes);
@@ -210,15 +210,16 @@ impl Layout {
     }
 
     fn bytecode(&self, instructions: &[Instruction], opcodes: &Opcodes) -> Vec<u8> {
-        let mut bytecode = Vec::new();
+        let mut bytecode = Vec::with_capacity(2 * self.starts.last().map_or(0, |end| *end as usize));
         for ((instruction, &arg), &prefixes) in instructions.iter().zip(&self.args).zip(&self.prefixes) {
             let bytes = arg.to_be_bytes();
             for &byte in &bytes[3 - usize::from(prefixes)..3] {
                 bytecode.extend([opcodes.extended_arg(), byte]);
             }
-            bytecode.extend([instruction.opcode, bytes[3]]);
-            let caches = usize::from(opcodes.info(instruction.opcode).caches);
-            bytecode.resize(bytecode.len() + 2 * caches, 0);
+            bytecode.extend_from_slice(&[instruction.opcode, bytes[3]]);
+            for _ in 0..opcodes.info(instruction.opcode).caches {
+                bytecode.extend_from_slice(&[0, 0]);
+            }
         }
         bytecode
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
-use rustc_hash::FxHashSet;
 
 use super::{Code, Label, Opcodes};
 
@@ -26,7 +25,8 @@ impl Code {
     /// it. Handlers of exceptions, which come last since 3.11, also jump back: to the code behind the `try`.
     pub fn is_loop(&self, py: Python<'_>, head: Label, at: Label) -> bool {
         let opcodes = Opcodes::get(py);
-        let (mut reached, mut work) = (FxHashSet::from_iter([head]), vec![head]);
+        let behind = self.instructions.len().saturating_sub(head.index());
+        let (mut reached, mut work) = (vec![false; behind], vec![head]);
         while let Some(from) = work.pop() {
             if from == at {
                 return true;
@@ -35,7 +35,8 @@ impl Code {
             let next = opcodes.info(instruction.opcode).falls_through.then_some(Label(from.0 + 1));
             let handler = self.handler_at(from).map(|handler| handler.target);
             for to in [next, instruction.target, handler].into_iter().flatten() {
-                if to >= head && reached.insert(to) {
+                let known = to.index().checked_sub(head.index()).and_then(|index| reached.get_mut(index));
+                if known.is_some_and(|known| !std::mem::replace(known, true)) {
                     work.push(to);
                 }
             }

@@ -5,6 +5,7 @@
 //! low bits.
 
 use std::fmt;
+use std::sync::atomic::{AtomicI16, Ordering};
 
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -33,15 +34,28 @@ pub struct Opcodes {
     comparisons: Vec<String>,
     operators: Vec<String>,
     stack_effect: Py<PyAny>,
-    // Answers of `stack_effect`.
+    // Answers of `stack_effect` for small operands, and for others.
+    small_effects: Vec<AtomicI16>,
     effects: Mutex<FxHashMap<StackChange, i32>>,
 }
 
 /// Opcode and operand of an instruction, and whether it jumps.
 pub(super) type StackChange = (u8, u32, bool);
 
-/// Maximum number of remembered stack effects. Programs have a few hundred.
+/// Maximum number of remembered stack effects of instructions with large operands.
 const MAX_EFFECTS: usize = 1 << 12;
+
+/// The table of stack effects for small operands has those below this number.
+const SMALL_OPERANDS: usize = 64;
+
+/// Stands for a stack effect that has not been asked for.
+const UNKNOWN_EFFECT: i16 = i16::MIN;
+
+/// Place of an instruction in the table of stack effects for small operands.
+fn small_effect((opcode, arg, jump): StackChange) -> Option<usize> {
+    let arg = Some(arg as usize).filter(|arg| *arg < SMALL_OPERANDS)?;
+    Some((usize::from(opcode) * 2 + usize::from(jump)) * SMALL_OPERANDS + arg)
+}
 
 /// Facts about one opcode.
 #[derive(Clone, Debug)]
@@ -158,22 +172,27 @@ impl Opcodes {
         self.stack_effect.bind(py)
     }
 
-    /// Returns a remembered stack effect, or asks for it.
-    pub(super) fn known_effect(
-        &self,
-        change: StackChange,
-        ask: impl FnOnce() -> Result<i32, BytecodeError>,
-    ) -> Result<i32, BytecodeError> {
-        if let Some(effect) = self.effects.lock().get(&change) {
-            return Ok(*effect);
+    /// Returns a remembered stack effect.
+    pub(super) fn known_effect(&self, change: StackChange) -> Option<i32> {
+        match small_effect(change) {
+            Some(index) => {
+                let effect = self.small_effects[index].load(Ordering::Relaxed);
+                (effect != UNKNOWN_EFFECT).then_some(effect.into())
+            }
+            None => self.effects.lock().get(&change).copied(),
         }
-        let effect = ask()?;
+    }
+
+    /// Remembers a stack effect.
+    pub(super) fn remember_effect(&self, change: StackChange, effect: i32) {
+        if let (Some(index), Ok(effect)) = (small_effect(change), i16::try_from(effect)) {
+            return self.small_effects[index].store(effect, Ordering::Relaxed);
+        }
         let mut effects = self.effects.lock();
         if effects.len() == MAX_EFFECTS {
             effects.clear();
         }
         effects.insert(change, effect);
-        Ok(effect)
     }
 
     fn read(py: Python<'_>) -> Result<Opcodes, BytecodeError> {
@@ -198,6 +217,7 @@ impl Opcodes {
             comparisons: module.getattr("cmp_op")?.extract()?,
             operators: operators(&module)?,
             stack_effect: cpython::import(py, "_opcode")?.getattr("stack_effect")?.unbind(),
+            small_effects: (0..256 * 2 * SMALL_OPERANDS).map(|_| AtomicI16::new(UNKNOWN_EFFECT)).collect(),
             effects: Mutex::default(),
         })
     }

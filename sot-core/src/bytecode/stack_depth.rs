@@ -4,6 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::opcodes::StackChange;
 use super::{flags, BytecodeError, Code, Label, Opcodes};
 use crate::version::PyVersion;
 
@@ -20,13 +21,26 @@ pub fn stack_depth(py: Python<'_>, code: &Code) -> Result<u32, BytecodeError> {
 /// Returns the change of the stack depth by an instruction, if it jumps or if it does not. `arg` of a jump is
 /// ignored.
 pub fn stack_effect(py: Python<'_>, opcode: u8, arg: u32, jump: bool) -> Result<i32, BytecodeError> {
-    let opcodes = Opcodes::try_get(py)?;
-    let arg = if opcodes.info(opcode).jump.is_some() { 0 } else { arg };
-    opcodes.known_effect((opcode, arg, jump), || ask_for_effect(py, opcodes, opcode, arg, jump))
+    effect_of(py, Opcodes::try_get(py)?, opcode, arg, jump)
 }
 
-/// Asks CPython for the change of the stack depth by an instruction.
-fn ask_for_effect(py: Python<'_>, opcodes: &Opcodes, opcode: u8, arg: u32, jump: bool) -> Result<i32, BytecodeError> {
+fn effect_of(py: Python<'_>, opcodes: &Opcodes, opcode: u8, arg: u32, jump: bool) -> Result<i32, BytecodeError> {
+    let change = (opcode, if opcodes.info(opcode).jump.is_some() { 0 } else { arg }, jump);
+    opcodes.known_effect(change).map_or_else(|| ask_for_effect(py, opcodes, change), Ok)
+}
+
+/// Asks CPython for the change of the stack depth by an instruction, and remembers it.
+fn ask_for_effect(py: Python<'_>, opcodes: &Opcodes, change: StackChange) -> Result<i32, BytecodeError> {
+    let effect = effect_in_cpython(py, opcodes, change)?;
+    opcodes.remember_effect(change, effect);
+    Ok(effect)
+}
+
+fn effect_in_cpython(
+    py: Python<'_>,
+    opcodes: &Opcodes,
+    (opcode, arg, jump): StackChange,
+) -> Result<i32, BytecodeError> {
     let info = opcodes.info(opcode);
     if info.name == "RETURN_GENERATOR" {
         // The caller that resumes the generator pushes the sent value; versions differ in which instruction counts
@@ -69,10 +83,10 @@ struct DepthWalk<'a> {
 
 impl<'a> DepthWalk<'a> {
     fn new(py: Python<'_>, code: &'a Code) -> Result<Self, BytecodeError> {
-        let count = code.instructions.len();
+        let (count, opcodes) = (code.instructions.len(), Opcodes::try_get(py)?);
         let mut walk = DepthWalk {
             code,
-            opcodes: Opcodes::try_get(py)?,
+            opcodes,
             depths: vec![None; count],
             effects: Vec::with_capacity(count),
             work: Vec::new(),
@@ -82,7 +96,7 @@ impl<'a> DepthWalk<'a> {
         };
         walk.spread_handlers()?;
         for instruction in &code.instructions {
-            let effect = |jump| stack_effect(py, instruction.opcode, instruction.arg, jump).map(i64::from);
+            let effect = |jump| effect_of(py, opcodes, instruction.opcode, instruction.arg, jump).map(i64::from);
             let jump = if instruction.target.is_some() { effect(true)? } else { 0 };
             walk.effects.push((effect(false)?, jump));
         }

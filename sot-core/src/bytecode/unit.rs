@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use once_cell::unsync::OnceCell;
 use pyo3::prelude::*;
 
 use super::{decode, BytecodeError, Code};
@@ -13,10 +14,8 @@ pub struct CodeUnit {
     pub code: Arc<Code>,
     /// The Python code object.
     pub object: Py<PyAny>,
-    /// `co_names` as shared strings.
-    pub names: Vec<Rc<str>>,
-    /// `co_varnames` as shared strings.
-    pub varnames: Vec<Rc<str>>,
+    names: OnceCell<Vec<Rc<str>>>,
+    varnames: OnceCell<Vec<Rc<str>>>,
 }
 
 impl CodeUnit {
@@ -27,13 +26,26 @@ impl CodeUnit {
 
     /// Makes the unit of a code object that has been decoded.
     pub fn of_decoded(object: &Bound<'_, PyAny>, code: Arc<Code>) -> Rc<CodeUnit> {
-        let share = |names: &[String]| names.iter().map(|name| Rc::from(name.as_str())).collect();
-        let (names, varnames) = (share(&code.names), share(&code.varnames));
+        let (names, varnames) = (OnceCell::new(), OnceCell::new());
         Rc::new(CodeUnit { code, object: object.clone().unbind(), names, varnames })
+    }
+
+    /// `co_names` as shared strings.
+    pub fn names(&self) -> &[Rc<str>] {
+        self.names.get_or_init(|| shared(&self.code.names))
+    }
+
+    /// `co_varnames` as shared strings.
+    pub fn varnames(&self) -> &[Rc<str>] {
+        self.varnames.get_or_init(|| shared(&self.code.varnames))
     }
 
     /// Creates a code object from `code`; all else is that of this unit's code object.
     pub fn encode<'py>(&self, py: Python<'py>, code: &Code) -> Result<Bound<'py, PyAny>, BytecodeError> {
         code.encode_like(decode::as_code(self.object.bind(py))?, &self.code)
     }
+}
+
+fn shared(names: &[String]) -> Vec<Rc<str>> {
+    names.iter().map(|name| Rc::from(name.as_str())).collect()
 }

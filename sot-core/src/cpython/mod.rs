@@ -55,7 +55,9 @@ pub use objects::interned::interned;
 pub use objects::lookup::{dict_has, set_has};
 pub use objects::lru::LruCache;
 pub use objects::modules::{builtin, import, is_imported, keep_builtins};
-pub use objects::object::{generic_getattr, instance_dict, instance_dict_if_made, is_deque, new_slice, refcount};
+pub use objects::object::{
+    generic_getattr, held_objects, instance_dict, instance_dict_if_made, is_deque, new_slice, refcount,
+};
 pub use objects::part::Part;
 pub use objects::set_table::{copy_of_set, SetTable};
 pub use objects::slots::{slot_value, slots_of};

@@ -148,7 +148,7 @@ impl Emitter {
         }
         match info.operand {
             OperandTable::Name => {
-                let name = self.name(&unit.names[index as usize]);
+                let name = self.name(&unit.names()[index as usize]);
                 self.write(opcode, (name << shift) | flags);
             }
             OperandTable::Const => {

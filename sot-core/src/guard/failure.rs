@@ -1,7 +1,5 @@
 //! Explains to people which guard of a translation fails for a frame: what was expected, and what was found.
 
-use std::sync::Arc;
-
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -66,13 +64,12 @@ impl GuardProgram {
 
     /// Text of the guard to which a step belongs.
     fn text(&self, py: Python<'_>, step: usize) -> String {
-        let Some(start) = self.texts.get(step) else { return "a guard".to_owned() };
-        let same = self.texts.iter().zip(&self.steps).skip(step).take_while(|(text, _)| Arc::ptr_eq(text, start));
-        let object = same.filter_map(|(_, step)| match step {
+        let Some((start, end)) = self.texts.at(step) else { return "a guard".to_owned() };
+        let object = self.steps[step..end].iter().rev().find_map(|step| match step {
             Step::Test(_, Check::Is(object) | Check::TypeIs(object)) => Some(object.text(py)),
             _ => None,
         });
-        format!("{start}{}", object.last().unwrap_or_default())
+        format!("{start}{}", object.unwrap_or_default())
     }
 }
 

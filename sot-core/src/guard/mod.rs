@@ -257,46 +257,54 @@ impl Guard {
 
     /// The guard as a Python expression for people.
     pub fn text(&self, py: Python<'_>, trackers: &Trackers) -> String {
-        let start = self.start_of_text(py, trackers);
+        let mut text = String::new();
+        self.write_start(py, trackers, &mut text);
         match &self.test {
-            Test::Is(object) | Test::TypeIs(object) => start + &object.text(py),
-            _ => start,
+            Test::Is(object) | Test::TypeIs(object) => text + &object.text(py),
+            _ => text,
         }
     }
 
-    /// The text without the object that the test compares with, whose text may take long to make.
-    fn start_of_text(&self, py: Python<'_>, trackers: &Trackers) -> String {
-        let subject = trackers.text(py, self.subject);
+    /// Writes the text behind what `out` holds, without the object that the test compares with, whose text may take
+    /// long to make.
+    fn write_start(&self, py: Python<'_>, trackers: &Trackers, out: &mut String) {
+        let load = |of: TrackerId| trackers.text(py, of);
+        let mut around_subject = |before: &str, behind: &str| {
+            out.push_str(before);
+            trackers.write_text(py, self.subject, out);
+            out.push_str(behind);
+        };
         match &self.test {
-            Test::Is(_) => format!("{subject} is "),
-            Test::TypeIs(_) => format!("type({subject}) is "),
-            Test::Equals(value) => format!("{subject} == {}", repr(py, value)),
-            Test::Length(n) => format!("len({subject}) == {n}"),
+            Test::Is(_) => around_subject("", " is "),
+            Test::TypeIs(_) => around_subject("type(", ") is "),
+            Test::Equals(value) => around_subject("", &format!(" == {}", repr(py, value))),
+            Test::Length(n) => around_subject("len(", &format!(") == {n}")),
             Test::Keys(keys) => {
                 let keys: Vec<String> = keys.iter().map(|k| k.text(py)).collect();
-                format!("list({subject}) == [{}]", keys.join(", "))
+                around_subject("list(", &format!(") == [{}]", keys.join(", ")));
             }
-            Test::HasKey(key) => format!("{} in {subject}", key.text(py)),
-            Test::LacksKey(key) => format!("{} not in {subject}", key.text(py)),
-            Test::LacksAttribute(name) => format!("'{name}' not in {subject}.__dict__"),
-            Test::LacksLookup(name) => format!("no '{name}' in {subject}.__mro__"),
-            Test::PlainReads => format!("{subject} has no __getattribute__ or __getattr__ of its own"),
-            Test::Subclass(class, is) => format!("issubclass({subject}, {}) is {is}", class.text(py)),
-            Test::EmptySlot(name) => format!("not hasattr({subject}, '{name}')"),
-            Test::LacksPart(part) => format!("{subject}.{} is None", part.attribute()),
-            Test::EmptyCell => format!("{subject} is an empty cell"),
-            Test::Exhausted { after } => format!("{subject} is exhausted after {after} more"),
-            Test::SameAs(other) => format!("{subject} is {}", trackers.text(py, *other)),
-            Test::DiffersFrom(other) => format!("{subject} is not {}", trackers.text(py, *other)),
+            Test::HasKey(key) => around_subject(&format!("{} in ", key.text(py)), ""),
+            Test::LacksKey(key) => around_subject(&format!("{} not in ", key.text(py)), ""),
+            Test::LacksAttribute(name) => around_subject(&format!("'{name}' not in "), ".__dict__"),
+            Test::LacksLookup(name) => around_subject(&format!("no '{name}' in "), ".__mro__"),
+            Test::PlainReads => around_subject("", " has no __getattribute__ or __getattr__ of its own"),
+            Test::Subclass(class, is) => around_subject("issubclass(", &format!(", {}) is {is}", class.text(py))),
+            Test::EmptySlot(name) => around_subject("not hasattr(", &format!(", '{name}')")),
+            Test::LacksPart(part) => around_subject("", &format!(".{} is None", part.attribute())),
+            Test::EmptyCell => around_subject("", " is an empty cell"),
+            Test::Exhausted { after } => around_subject("", &format!(" is exhausted after {after} more")),
+            Test::SameAs(other) => around_subject("", &format!(" is {}", load(*other))),
+            Test::DiffersFrom(other) => around_subject("", &format!(" is not {}", load(*other))),
             Test::Apart { written, others } => {
-                let text =
-                    |ids: &[TrackerId]| ids.iter().map(|id| trackers.text(py, *id)).collect::<Vec<_>>().join(", ");
-                format!("all different: {}; none of them among: {}", text(written), text(others))
+                let texts = |ids: &[TrackerId]| ids.iter().map(|id| load(*id)).collect::<Vec<_>>().join(", ");
+                for part in ["all different: ", &texts(written), "; none of them among: ", &texts(others)] {
+                    out.push_str(part);
+                }
             }
-            Test::Object(test) => test.describe(&subject),
+            Test::Object(test) => out.push_str(&test.describe(&load(self.subject))),
             Test::Objects { others, test } => {
-                let others = others.iter().map(|other| trackers.text(py, *other));
-                test.describe(&std::iter::once(subject).chain(others).collect::<Vec<_>>())
+                let subjects = std::iter::once(&self.subject).chain(others.iter()).map(|id| load(*id));
+                out.push_str(&test.describe(&subjects.collect::<Vec<_>>()));
             }
         }
     }

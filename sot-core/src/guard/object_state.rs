@@ -222,10 +222,9 @@ fn items<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAn
         let maxlen = deque.getattr(intern!(py, "maxlen"))?.call_method1(intern!(py, "__get__"), (object,))?;
         return Ok(Some(items.chain([Ok(maxlen)]).collect::<PyResult<_>>()?));
     }
-    let is_wrapper = matches!(&*cpython::builtin_type_name(object), "mappingproxy" | "method" | "cell");
+    let is_wrapper = matches!(cpython::builtin_type_name(object), "mappingproxy" | "method" | "cell");
     if is_wrapper || object.is_instance_of::<PyBaseException>() || is_partial(object)? {
-        let held = cpython::import(py, "gc")?.call_method1(intern!(py, "get_referents"), (object,))?;
-        return Ok(Some(held.cast_into::<PyList>()?.iter().collect()));
+        return Ok(Some(cpython::held_objects(object, usize::MAX)));
     }
     objects_in_array(object)
 }
@@ -247,7 +246,7 @@ fn objects_in_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Boun
 /// True if the class has no attribute of this name, or a method in C.
 fn is_by_c(class: &Bound<'_, PyType>, name: &str) -> bool {
     let found = cpython::type_lookup(class, &PyString::intern(class.py(), name));
-    found.is_none_or(|found| matches!(&*cpython::builtin_type_name(&found), "wrapper_descriptor" | "method_descriptor"))
+    found.is_none_or(|found| matches!(cpython::builtin_type_name(&found), "wrapper_descriptor" | "method_descriptor"))
 }
 
 /// Returns keys and values of a dict in turn, in its order.

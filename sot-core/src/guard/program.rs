@@ -2,8 +2,6 @@
 //! read by text or constant keys, attributes are read from dicts and descriptor slots. `memo` skips most of the
 //! program for guards that hold repeatedly.
 
-use std::sync::Arc;
-
 use pyo3::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -76,10 +74,49 @@ pub struct GuardProgram {
     /// For each test against a class that was made within a function, by step: the path of the class or of its
     /// instance.
     made_classes: FxHashMap<usize, ValuePath>,
-    /// Texts of the guards, by step, without the object that a test of identity compares with.
-    pub(super) texts: Vec<Arc<str>>,
+    pub(super) texts: GuardTexts,
     memory: Option<GuardMemory>,
     rejection: Rejection,
+}
+
+/// Texts of the guards, each for a range of steps, without the object that a test of identity compares with.
+#[derive(Default)]
+pub(super) struct GuardTexts {
+    /// The texts, one behind the other.
+    all: String,
+    /// Where each text ends, and the number of steps up to the end of its guard.
+    ends: Vec<(u32, u32)>,
+}
+
+impl GuardTexts {
+    /// Returns the place behind which the next guard's text is written.
+    fn begin(&mut self) -> &mut String {
+        // Drops the text of a guard for which there is no step.
+        self.all.truncate(self.ends.last().map_or(0, |(text, _)| *text as usize));
+        &mut self.all
+    }
+
+    /// Ends the text of a guard whose steps end in front of step `steps`.
+    fn end(&mut self, steps: usize) {
+        let (text, steps) = (self.all.len() as u32, steps as u32);
+        if self.ends.last().map_or(0, |(_, known)| *known) < steps {
+            self.ends.push((text, steps));
+        }
+    }
+
+    fn shrink(&mut self) {
+        self.begin();
+        self.all.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+
+    /// Returns the text of the guard to which a step belongs, and the end of its steps.
+    pub(super) fn at(&self, step: usize) -> Option<(&str, usize)> {
+        let at = self.ends.partition_point(|(_, steps)| *steps as usize <= step);
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before].0 as usize);
+        let (text, steps) = self.ends.get(at)?;
+        Some((&self.all[start..*text as usize], *steps as usize))
+    }
 }
 
 /// Tracker of each step's guard. Valid only while the trace exists.
@@ -102,9 +139,10 @@ impl GuardProgram {
     ) -> PyResult<(GuardProgram, GuardSubjects)> {
         let mut compiler = Compiler::new(py, trackers);
         let mut subjects = Vec::new();
-        let (mut texts, mut numbers, mut made_classes) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
+        let mut texts = GuardTexts::default();
+        let (mut numbers, mut made_classes) = (FxHashMap::default(), FxHashMap::default());
         for guard in guards {
-            let text = guard.start_of_text(py, trackers);
+            guard.write_start(py, trackers, texts.begin());
             let number = guard.asks_for_contents().then(|| NumberPaths::of(trackers, guard.subject));
             let made_class = guard.asks_for_made_class(py).then(|| trackers.path(guard.subject));
             let (steps, subject) = (compiler.len(), guard.subject);
@@ -113,14 +151,18 @@ impl GuardProgram {
                 made_classes.extend(made_class.map(|path| (compiler.len() - 1, path)));
             }
             numbers.extend(number.map(|number| (compiler.len() - 1, number)));
-            texts.resize(compiler.len(), text.into());
+            texts.end(compiler.len());
             subjects.resize(compiler.len(), subject);
         }
         for &tracker in required {
             compiler.fetch(tracker)?;
-            texts.resize(compiler.len(), format!("{} is there", trackers.text(py, tracker)).into());
+            let text = texts.begin();
+            trackers.write_text(py, tracker, text);
+            text.push_str(" is there");
+            texts.end(compiler.len());
             subjects.resize(compiler.len(), tracker);
         }
+        texts.shrink();
         let (steps, registers, containers) = compiler.finish();
         let containers = containers.into_iter().map(|(step, container)| (step, trackers.path(container))).collect();
         stats::work(steps.len());

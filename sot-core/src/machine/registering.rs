@@ -53,7 +53,7 @@ fn function_of_method<'py>(object: &Bound<'py, PyAny>, kind: &RegistrationKind) 
         return Ok(function);
     }
     // A class body contains these objects; calls find the function inside.
-    if matches!(&*cpython::builtin_type_name(object), "staticmethod" | "classmethod") {
+    if matches!(cpython::builtin_type_name(object), "staticmethod" | "classmethod") {
         return object.getattr(intern!(object.py(), "__func__"));
     }
     if !object.is_callable() {

@@ -1,7 +1,5 @@
 //! Paths and texts of trackers: how a value's place is remembered between calls, and how people read it.
 
-use std::rc::Rc;
-
 use pyo3::prelude::*;
 
 use super::{repr, Computation, Tracker, TrackerId, Trackers, LARGEST_OPERAND, LONGEST_TEXT};
@@ -73,61 +71,95 @@ impl Trackers {
     /// Returns the value as a Python expression over `frame`, for logs and guard texts. A long chain is shown from
     /// its end.
     pub fn text(&self, py: Python<'_>, id: TrackerId) -> String {
-        self.start_of_text(py, id, LONGEST_TEXT).to_string()
-    }
-
-    /// Returns the text of a tracker that another one is derived from. Complete texts are kept, because the guards of
-    /// one object share their beginning (`f_locals['self'].blocks[0]`). A truncated text is not kept, because it
-    /// depends on how many steps are left.
-    fn start_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> Rc<str> {
-        let is_whole = steps > self.depth(id);
-        if let Some(known) = self.texts.borrow().get(&id).filter(|_| is_whole) {
-            return Rc::clone(known);
-        }
-        let text: Rc<str> = self.end_of_text(py, id, steps).into();
-        if is_whole {
-            self.texts.borrow_mut().insert(id, Rc::clone(&text));
-        }
+        let mut text = String::new();
+        self.write_text(py, id, &mut text);
         text
     }
 
-    fn end_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> String {
-        let Some(steps) = steps.checked_sub(1) else { return "...".to_owned() };
-        let text = |of: TrackerId| self.start_of_text(py, of, steps);
-        match self.get(id) {
-            Tracker::Local { name, .. } => format!("frame.f_locals['{name}']"),
-            Tracker::FreeCell { name, .. } => format!("frame.closure['{name}']"),
-            Tracker::Globals => "frame.f_globals".to_owned(),
-            Tracker::Builtins => "frame.f_builtins".to_owned(),
-            Tracker::Constant(object) | Tracker::Registered(object) | Tracker::GuardedKey(object) => {
-                repr(py, &object.0)
-            }
-            Tracker::Cached { of, args, keywords, .. } => {
-                format!("{}(*{}, **{})", text(*of), args.0, keywords.0)
-            }
-            Tracker::Attribute { of, name } | Tracker::Getattr { of, name } => {
-                format!("{}.{name}", text(*of))
-            }
-            Tracker::Lookup { of, name } => format!("{}.{name}", text(*of)),
-            Tracker::Type { of } => format!("type({})", text(*of)),
-            Tracker::Item { of, key } => format!("{}[{}]", text(*of), key.text(py)),
-            Tracker::CellContents { of } => format!("{}.cell_contents", text(*of)),
-            Tracker::Part { of, part } => format!("{}.{}", text(*of), part.attribute()),
-            Tracker::Computed { how, of } => {
-                let operand = |of: &TrackerId| match self.weight(*of) {
-                    0..=LARGEST_OPERAND => text(*of).to_string(),
-                    _ => "...".to_owned(),
-                };
-                how.text(py, &of.iter().map(operand).collect::<Vec<_>>())
-            }
-            Tracker::AsBuiltinBase { of } => text(*of).to_string(),
-            Tracker::Length { of } => format!("len({})", text(*of)),
-            Tracker::Upcoming { of, after, .. } => format!("upcoming({}, {after})", text(*of)),
-            Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", text(*of)),
-            Tracker::Foreign { of, how } => how.0.text(&text(*of)),
-            Tracker::Produced | Tracker::RealObject(_) => "<made in the trace>".to_owned(),
+    /// Writes the text of a tracker behind what `out` holds.
+    pub fn write_text(&self, py: Python<'_>, id: TrackerId, out: &mut String) {
+        self.write_last_steps(py, id, LONGEST_TEXT, out);
+    }
+
+    /// Writes the last steps of a tracker. Complete texts are kept, because the guards of one object share their
+    /// beginning (`f_locals['self'].blocks[0]`). A truncated text is not kept, because it depends on how many steps
+    /// are left.
+    fn write_last_steps(&self, py: Python<'_>, id: TrackerId, steps: usize, out: &mut String) {
+        let is_whole = steps > self.depth(id);
+        if let Some(known) = self.texts.borrow().get(&id).filter(|_| is_whole) {
+            return out.push_str(known);
+        }
+        let start = out.len();
+        match steps.checked_sub(1) {
+            Some(steps) => self.write_steps(py, id, steps, out),
+            None => out.push_str("..."),
+        }
+        if is_whole {
+            self.texts.borrow_mut().insert(id, out[start..].into());
         }
     }
+
+    /// Writes the last step of a tracker behind `steps` steps of what it is derived from.
+    fn write_steps(&self, py: Python<'_>, id: TrackerId, steps: usize, out: &mut String) {
+        let mut write = |parts: &[TextPart<'_>]| {
+            for part in parts {
+                match part {
+                    TextPart::Text(text) => out.push_str(text),
+                    TextPart::Value(of) => self.write_last_steps(py, *of, steps, out),
+                }
+            }
+        };
+        use TextPart::{Text, Value};
+        match self.get(id) {
+            Tracker::Local { name, .. } => write(&[Text("frame.f_locals['"), Text(name), Text("']")]),
+            Tracker::FreeCell { name, .. } => write(&[Text("frame.closure['"), Text(name), Text("']")]),
+            Tracker::Globals => write(&[Text("frame.f_globals")]),
+            Tracker::Builtins => write(&[Text("frame.f_builtins")]),
+            Tracker::Constant(object) | Tracker::Registered(object) | Tracker::GuardedKey(object) => {
+                write(&[Text(&repr(py, &object.0))]);
+            }
+            Tracker::Cached { of, args, keywords, .. } => {
+                write(&[Value(*of), Text(&format!("(*{}, **{})", args.0, keywords.0))]);
+            }
+            Tracker::Attribute { of, name } | Tracker::Getattr { of, name } | Tracker::Lookup { of, name } => {
+                write(&[Value(*of), Text("."), Text(name)]);
+            }
+            Tracker::Type { of } => write(&[Text("type("), Value(*of), Text(")")]),
+            Tracker::Item { of, key } => write(&[Value(*of), Text("["), Text(&key.text(py)), Text("]")]),
+            Tracker::CellContents { of } => write(&[Value(*of), Text(".cell_contents")]),
+            Tracker::Part { of, part } => write(&[Value(*of), Text("."), Text(part.attribute())]),
+            Tracker::Computed { how, of } => {
+                let operand = |of: &TrackerId| {
+                    let mut text = String::new();
+                    match self.weight(*of) {
+                        0..=LARGEST_OPERAND => self.write_last_steps(py, *of, steps, &mut text),
+                        _ => text.push_str("..."),
+                    }
+                    text
+                };
+                write(&[Text(&how.text(py, &of.iter().map(operand).collect::<Vec<_>>()))]);
+            }
+            Tracker::AsBuiltinBase { of } => write(&[Value(*of)]),
+            Tracker::Length { of } => write(&[Text("len("), Value(*of), Text(")")]),
+            Tracker::Upcoming { of, after, .. } => {
+                write(&[Text("upcoming("), Value(*of), Text(&format!(", {after})"))]);
+            }
+            Tracker::Iterated { of, index } => write(&[Value(*of), Text(&format!(".__reduce__()[1][{index}]"))]),
+            Tracker::Foreign { of, how } => {
+                let mut text = String::new();
+                self.write_last_steps(py, *of, steps, &mut text);
+                write(&[Text(&how.0.text(&text))]);
+            }
+            Tracker::Produced | Tracker::RealObject(_) => write(&[Text("<made in the trace>")]),
+        }
+    }
+}
+
+/// A part of a tracker's text.
+enum TextPart<'a> {
+    Text(&'a str),
+    /// The text of another tracker.
+    Value(TrackerId),
 }
 
 #[cfg(test)]

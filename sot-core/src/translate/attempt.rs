@@ -371,7 +371,7 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
     }
     for slot in 0..unit.code.total_args() {
         if let Some(object) = fresh.arg(slot) {
-            let name = Rc::clone(&unit.varnames[slot]);
+            let name = Rc::clone(&unit.varnames()[slot]);
             let tracker = cx.trace.trackers.add(Tracker::Local { slot: slot as u32, name });
             frame.locals[slot] = Some(cx.trace.wrap(&object, tracker));
         }

@@ -284,7 +284,7 @@ fn bindings(cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<(Rc<str>, Option<VarId>)>> 
         boxed.push((Rc::from(name.as_str()), contents));
     }
     let mut found: Vec<(Rc<str>, Option<VarId>)> = Vec::new();
-    for (name, value) in unit.varnames.iter().zip(locals) {
+    for (name, value) in unit.varnames().iter().zip(locals) {
         match boxed.iter().position(|(boxed, _)| boxed == name) {
             Some(at) if one_list => found.push(boxed.remove(at)),
             Some(_) => {}

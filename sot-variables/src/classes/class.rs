@@ -306,7 +306,7 @@ impl ClassVariable {
     ) -> Flow<VarId> {
         let found = found.unbind().into_bound(cx.py);
         object_model::guard_descriptor(cx, &found, tracker)?;
-        match cpython::builtin_type_name(&found).as_str() {
+        match cpython::builtin_type_name(&found) {
             "staticmethod" => {
                 let inner = found.getattr("__func__")?;
                 let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });

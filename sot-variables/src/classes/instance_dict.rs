@@ -150,7 +150,7 @@ impl InstanceDictVariable {
     fn is_kept_in_c(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<bool> {
         let found = object_model::lookup(cx, self.object, name)?;
         let kinds = ["member_descriptor", "getset_descriptor"];
-        Ok(found.is_some_and(|(found, _)| kinds.contains(&&*cpython::builtin_type_name(&found))))
+        Ok(found.is_some_and(|(found, _)| kinds.contains(&cpython::builtin_type_name(&found))))
     }
 }
 

@@ -140,7 +140,7 @@ impl Variable for CStateVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let found = object_model::lookup(cx, this, name)?;
         let is_read = |found: &Bound<'_, PyAny>| {
-            matches!(&*cpython::builtin_type_name(found), "getset_descriptor" | "member_descriptor")
+            matches!(cpython::builtin_type_name(found), "getset_descriptor" | "member_descriptor")
         };
         if found.is_some_and(|(found, _)| is_read(&found)) && !name.starts_with("__") {
             let object = self.object.bind(cx.py).clone();

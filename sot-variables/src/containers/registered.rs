@@ -345,7 +345,7 @@ impl Variable for ContainerVariable {
 
 /// True if the class attribute is a method in C.
 fn is_method(found: &Bound<'_, PyAny>) -> bool {
-    matches!(&*cpython::builtin_type_name(found), "method_descriptor" | "wrapper_descriptor")
+    matches!(cpython::builtin_type_name(found), "method_descriptor" | "wrapper_descriptor")
 }
 
 /// A C method bound to a registered container.

@@ -223,7 +223,7 @@ fn hidden_descriptor<'py>(
     let found = cpython::type_lookup(ty, &PyString::new(ty.py(), name));
     for class in ty.mro().iter() {
         let Ok(held) = cpython::class_dict(&class)?.get_item(name) else { continue };
-        let is_method = matches!(&*cpython::builtin_type_name(&held), "method_descriptor" | "wrapper_descriptor");
+        let is_method = matches!(cpython::builtin_type_name(&held), "method_descriptor" | "wrapper_descriptor");
         if is_method && code.check(&held.call_method1("__get__", (&receiver, receiver.get_type()))?) {
             return Ok((!found.is_some_and(|found| found.is(&held))).then_some(held));
         }

@@ -17,7 +17,7 @@ use crate::containers::sequence;
 /// for special methods that are not simulated here.
 pub fn call(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
     let kind = cpython::builtin_type_name(descriptor);
-    if !matches!(&*kind, "wrapper_descriptor" | "method_descriptor") || !args.keywords.is_empty() {
+    if !matches!(kind, "wrapper_descriptor" | "method_descriptor") || !args.keywords.is_empty() {
         return Ok(None);
     }
     let name: String = descriptor.getattr("__name__")?.extract()?;

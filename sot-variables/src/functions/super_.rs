@@ -56,7 +56,7 @@ fn class_and_receiver(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
     let first = if let Some(first) = cx.stack.local(0) {
         Some(first)
     } else {
-        let name = code.varnames.first().cloned();
+        let name = code.varnames().first().cloned();
         let cell = code.code.cellvars.iter().position(|cell| Some(cell.as_str()) == name.as_deref());
         contents(cx, cell.and_then(|cell| cells.get(cell).copied()))?
     };
@@ -191,7 +191,7 @@ impl SuperVariable {
         if !self.on_class {
             return object_model::bind_descriptor(cx, self.receiver, name, found, tracker);
         }
-        match cpython::builtin_type_name(found).as_str() {
+        match cpython::builtin_type_name(found) {
             "classmethod" => object_model::bind_class_method(cx, self.receiver, found, tracker),
             "staticmethod" => {
                 let inner = found.getattr("__func__")?;

@@ -85,7 +85,7 @@ fn name_of(function: &Bound<'_, PyAny>) -> PyResult<String> {
 /// True if the function belongs to numpy and computes its result from the arguments alone.
 fn computes(function: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = function.py();
-    let is_ufunc = match &*cpython::builtin_type_name(function) {
+    let is_ufunc = match cpython::builtin_type_name(function) {
         "ufunc" => true,
         "function" | "builtin_function_or_method" | "_ArrayFunctionDispatcher" => false,
         _ => return Ok(false),

@@ -319,7 +319,7 @@ impl TensorVariable {
         let ty = self.python_type(trace);
         let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
         let found = cpython::type_lookup(ty, &PyString::intern(trace.py, name));
-        Ok(found.is_some_and(|found| matches!(&*cpython::builtin_type_name(&found), "function" | "method_descriptor")))
+        Ok(found.is_some_and(|found| matches!(cpython::builtin_type_name(&found), "function" | "method_descriptor")))
     }
 }
 

@@ -107,7 +107,7 @@ impl BreakCodeGen<'_, '_> {
     /// and with the items that the instruction keeps below the result.
     fn behind_call(&self, level: usize, arguments: usize) -> Reentry {
         let (frame, source) = (&self.at.frames[level], &self.sources[level]);
-        let claim = self.at.frames[level + 1].claim.as_ref();
+        let claim = self.at.frames[level + 1].claim.as_deref();
         let finish = source.finish_at(frame.at).or(claim.map(|claim| claim.finish)).unwrap_or(Finish::Keep);
         let stack = self.below_call(frame, source, claim);
         Reentry { place: frame.at, entry: Entry::Return(arguments, finish), stack }

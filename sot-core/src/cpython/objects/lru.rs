@@ -6,10 +6,10 @@ use std::ffi::{c_int, c_void};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::cpython::dict_get;
 use crate::cpython::import;
+use crate::cpython::{dict_get, held_objects};
 
 /// `lru_list_elem`, the same in all versions.
 #[repr(C)]
@@ -139,8 +139,8 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
         if numbers != (max_size.is_some(), 1, 2, max_size.unwrap_or(-1)) || raw.function != function.as_ptr() {
             return Ok(Some("what a function behind functools.lru_cache counts"));
         }
-        let referents = import(py, "gc")?.call_method1("get_referents", (&cache.0,))?.cast_into::<PyList>()?;
-        if !referents.iter().any(|held| held.as_ptr() == raw.cache && held.is_exact_instance_of::<PyDict>()) {
+        let mut held = held_objects(&cache.0, usize::MAX).into_iter();
+        if !held.any(|held| held.as_ptr() == raw.cache && held.is_exact_instance_of::<PyDict>()) {
             return Ok(Some("the dict of a function behind functools.lru_cache"));
         }
         let kept = cache.kept(&cache.key(&args, &keywords)?);

@@ -90,6 +90,41 @@ pub fn refcount(object: &Bound<'_, PyAny>) -> isize {
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
 }
 
+/// Returns what an object holds by references that the garbage collector visits, as `gc.get_referents` does; at most
+/// `most` of them.
+pub fn held_objects<'py>(object: &Bound<'py, PyAny>, most: usize) -> Vec<Bound<'py, PyAny>> {
+    /// What has been visited.
+    struct Visited<'py> {
+        py: Python<'py>,
+        found: Vec<Bound<'py, PyAny>>,
+        most: usize,
+    }
+
+    /// Keeps a referent. Ends the visit once there are enough.
+    unsafe extern "C" fn visit(referent: *mut ffi::PyObject, visited: *mut std::ffi::c_void) -> std::ffi::c_int {
+        // SAFETY: `held_objects` hands over a pointer to its own value, which no one else uses during the visit.
+        let visited = unsafe { &mut *visited.cast::<Visited<'_>>() };
+        if visited.found.len() == visited.most {
+            return 1;
+        }
+        // SAFETY: the visited object holds a reference to this one.
+        visited.found.push(unsafe { Bound::from_borrowed_ptr(visited.py, referent) });
+        0
+    }
+
+    let mut visited = Visited { py: object.py(), found: Vec::new(), most };
+    // SAFETY: a live object. `tp_traverse` is called only for objects that take part in garbage collection, as the
+    // collector does, with the interpreter attached; it runs no Python code.
+    unsafe {
+        let ty = ffi::Py_TYPE(object.as_ptr());
+        let takes_part = ffi::PyType_IS_GC(ty) != 0 && (*ty).tp_is_gc.is_none_or(|is_gc| is_gc(object.as_ptr()) != 0);
+        if let Some(traverse) = (*ty).tp_traverse.filter(|_| takes_part) {
+            traverse(object.as_ptr(), visit, std::ptr::from_mut(&mut visited).cast());
+        }
+    }
+    visited.found
+}
+
 /// True if objects of this type have a place for a dict.
 fn has_dict_slot(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: a live object's type.

@@ -38,8 +38,14 @@ pub fn type_name(ty: &Bound<'_, PyType>) -> String {
         };
         return name.and_then(|name| name.extract().ok()).unwrap_or_else(|| "?".to_owned());
     }
-    let full = full_type_name(ty);
-    full.rsplit('.').next().unwrap_or_default().to_owned()
+    static_type_name(ty).to_owned()
+}
+
+/// The `__name__` of a type that is no heap type.
+fn static_type_name(ty: &Bound<'_, PyType>) -> &'static str {
+    // SAFETY: a type that is no heap type is never freed, nor is its name, a string of C.
+    let name = unsafe { CStr::from_ptr((*ty.as_type_ptr()).tp_name) };
+    name.to_str().unwrap_or("?").rsplit('.').next().unwrap_or_default()
 }
 
 /// The `__qualname__` of a class written in Python, read without calling its metaclass; `None` for static types.
@@ -64,12 +70,12 @@ pub fn full_type_name(ty: &Bound<'_, PyType>) -> String {
 
 /// Name of the object's type if it is a static type, as CPython's own types are; empty for classes of the program,
 /// whatever their names.
-pub fn builtin_type_name(object: &Bound<'_, PyAny>) -> String {
+pub fn builtin_type_name(object: &Bound<'_, PyAny>) -> &'static str {
     let ty = object.get_type();
     if is_heap_type(&ty) {
-        String::new()
+        ""
     } else {
-        type_name(&ty)
+        static_type_name(&ty)
     }
 }
 

@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyRange, PySet, PyString, PyTuple, PyType};
 
 use crate::cpython::objects::sequence_iterator::{upcoming_backwards, upcoming_item, upcoming_number};
-use crate::cpython::{builtin, import, is_heap_type};
+use crate::cpython::{builtin, held_objects, import, is_heap_type};
 
 /// Result of a step of an iterator.
 pub enum Upcoming<'py> {
@@ -148,10 +148,9 @@ pub fn iterated<'py>(iterator: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAn
 /// The dict or set that an iterator goes over; the inner `None` if the iterator is exhausted.
 #[allow(clippy::option_option, reason = "cannot tell and none are two answers")]
 fn keyed<'py>(iterator: &Bound<'py, PyAny>) -> Option<Option<Bound<'py, PyAny>>> {
-    let held = import(iterator.py(), "gc").ok()?.getattr("get_referents").ok()?.call1((iterator,)).ok()?;
     let is_keyed =
         |held: &Bound<'_, PyAny>| held.is_instance_of::<PyDict>() || held.is_instance_of::<PySet>() || is_frozen(held);
-    Some(held.cast::<PyList>().ok()?.iter().find(is_keyed))
+    Some(held_objects(iterator, usize::MAX).into_iter().find(is_keyed))
 }
 
 fn is_frozen(object: &Bound<'_, PyAny>) -> bool {

@@ -59,7 +59,7 @@ impl Binder<'_> {
         let places: FxHashMap<&Name, usize> = if args.keywords.is_empty() {
             FxHashMap::default()
         } else {
-            (posonly..named).map(|slot| (&self.code.varnames[slot], slot)).collect()
+            (posonly..named).map(|slot| (&self.code.varnames()[slot], slot)).collect()
         };
         for (name, value) in &args.keywords {
             let slot = places.get(name).copied();
@@ -86,7 +86,7 @@ impl Binder<'_> {
         if slot < positional {
             return (self.function.default)(cx, slot);
         }
-        (self.function.keyword_default)(cx, &self.code.varnames[slot])
+        (self.function.keyword_default)(cx, &self.code.varnames()[slot])
     }
 
     /// Returns CPython's own error for these arguments, raised by a function with the same parameters and an empty
@@ -99,7 +99,7 @@ impl Binder<'_> {
         for slot in 0..named {
             match self.default(cx, slot, positional)? {
                 Some(_) if slot < positional => defaults.append(py.None())?,
-                Some(_) => keyword_defaults.set_item(&*self.code.varnames[slot], py.None())?,
+                Some(_) => keyword_defaults.set_item(&*self.code.varnames()[slot], py.None())?,
                 None => {}
             }
         }

@@ -75,7 +75,7 @@ pub struct Frame {
     /// The frame as tracebacks refer to it, once one does.
     pub place: Option<Rc<TracedFrame>>,
     /// What the caller's instruction does with the frame's result, if it does nothing else besides the call.
-    pub claim: Option<Claim>,
+    pub claim: Option<Rc<Claim>>,
     /// True if the frame's caller is a Python function that has no frame in the trace.
     pub is_called_from_outside: bool,
 }

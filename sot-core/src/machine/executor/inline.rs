@@ -60,7 +60,7 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
             let text = "call of a function made of the code of a module or class";
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
-        let claim = self.cx.claims.take().map(|(_, claim)| claim);
+        let claim = self.cx.claims.take().map(|(_, claim)| Rc::new(claim));
         let mut frame = self.frame(function, args)?;
         if flags & GENERATOR != 0 {
             let payload = (self.cx.runtime.factories.generator)(frame);

@@ -67,7 +67,7 @@ pub fn load_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<VarId> {
     match cx.stack.frame().locals.get(slot as usize) {
         Some(Some(value)) => Ok(*value),
         Some(None) => {
-            let name = Rc::clone(&cx.stack.frame().code.varnames[slot as usize]);
+            let name = Rc::clone(&cx.stack.frame().code.varnames()[slot as usize]);
             Err(cx.raise(PyUnboundLocalError::new_err(format!("local variable '{name}' referenced before assignment"))))
         }
         None => Err(bad_operand("local")),

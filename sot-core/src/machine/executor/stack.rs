@@ -141,7 +141,7 @@ impl FrameStack {
 
     /// `co_names[index]`
     pub fn name(&self, index: u32) -> Flow<Name> {
-        self.frame().code.names.get(index as usize).cloned().ok_or_else(|| bad_operand("name"))
+        self.frame().code.names().get(index as usize).cloned().ok_or_else(|| bad_operand("name"))
     }
 
     /// The local in a slot, if it is bound.

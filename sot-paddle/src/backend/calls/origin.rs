@@ -40,7 +40,7 @@ pub(crate) fn value_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
         return Ok(Value::Function(function.clone()));
     }
     let class = value.get_type();
-    let held: &[&str] = match (&*cpython::builtin_type_name(value), &*class.name()?.to_string_lossy()) {
+    let held: &[&str] = match (cpython::builtin_type_name(value), &*class.name()?.to_string_lossy()) {
         ("property", _) => &["fget", "fset", "fdel"],
         ("staticmethod" | "classmethod" | "method", _) => &["__func__"],
         (_, "partial" | "partialmethod" | "cached_property") if is_of_functools(&class)? => &["func"],

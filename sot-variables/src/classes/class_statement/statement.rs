@@ -169,7 +169,7 @@ fn refuse_odd_body(cx: &mut OpcodeExecutor<'_>, body: VarId) -> Flow<()> {
         }
     }
     for name in ["locals", "vars", "exec", "eval"] {
-        if parts.code.names.iter().any(|used| &**used == name) {
+        if parts.code.names().iter().any(|used| &**used == name) {
             return Err(refuse(format!("an enumeration or a type of the typing module whose body uses {name}()")));
         }
     }

@@ -233,7 +233,7 @@ fn refuse_own_attribute_access(ty: &Bound<'_, PyType>) -> Flow<()> {
         let found = cpython::type_lookup(ty, &PyString::intern(py, name));
         found.is_some_and(|found| {
             matches!(
-                &*cpython::builtin_type_name(&found),
+                cpython::builtin_type_name(&found),
                 "getset_descriptor" | "member_descriptor" | "wrapper_descriptor"
             )
         })

@@ -21,7 +21,7 @@ fn arguments(cg: &mut dyn Rebuild<'_>, frame: &Frame) -> Option<Vec<VarId>> {
             if let Some(value) = frame.locals[slot] {
                 return Some(value);
             }
-            let name = frame.code.varnames.get(slot)?;
+            let name = frame.code.varnames().get(slot)?;
             let cell = code.cellvars.iter().position(|cell| cell.as_str() == &**name)?;
             cg.trace().vars.get(*frame.cells.get(cell)?).children().first().copied()
         })
@@ -37,7 +37,7 @@ pub(super) fn rebuild_fresh(cg: &mut dyn Rebuild<'_>, frame: &Frame) -> Flow<()>
     }
     let mut positional = arguments(cg, frame).ok_or_else(refuse)?;
     let values = positional.split_off(code.arg_count as usize);
-    let names = &frame.code.varnames[code.arg_count as usize..];
+    let names = &frame.code.varnames()[code.arg_count as usize..];
     let keywords: Vec<(Name, VarId)> = names.iter().cloned().zip(values).collect();
     let py = cg.py();
     let parts = [

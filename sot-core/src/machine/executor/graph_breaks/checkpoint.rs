@@ -42,7 +42,7 @@ pub struct Checkpoint {
     /// The exceptions being handled, the outermost first.
     pub handled: Vec<Handled>,
     /// The claim about the caller's instruction that calls this frame.
-    pub claim: Option<Claim>,
+    pub claim: Option<Rc<Claim>>,
     /// True if the frame's caller is a Python function that has no frame in the trace.
     is_called_from_outside: bool,
     marks: Marks,
@@ -117,6 +117,8 @@ impl Checkpoint {
 /// nothing but call the next.
 pub(crate) struct Checkpoints {
     saved: Vec<Checkpoint>,
+    /// Checkpoints of frames that have ended, whose allocations are used again.
+    ended: Vec<Checkpoint>,
     /// Number of checkpoints taken, which identifies the instructions of an attempt.
     taken: u64,
     /// The break that an earlier attempt has planned.
@@ -136,12 +138,15 @@ impl Deref for Checkpoints {
 impl Checkpoints {
     /// Starts without checkpoints. `planned` is the break that an earlier attempt has found to be needed.
     pub(in crate::machine::executor) fn new(planned: Option<PlannedBreak>) -> Self {
-        Checkpoints { saved: Vec::new(), taken: 0, planned, frame_reads: FxHashSet::default() }
+        Checkpoints { saved: Vec::new(), ended: Vec::new(), taken: 0, planned, frame_reads: FxHashSet::default() }
     }
 
     fn save(&mut self, frame: &Frame, depth: usize, marks: (Marks, u64)) {
         self.taken += 1;
-        self.saved.truncate(depth);
+        self.truncate(depth);
+        if let Some(ended) = self.ended.pop_if(|_| self.saved.len() + 1 == depth) {
+            self.saved.push(ended);
+        }
         match self.saved.get_mut(depth - 1) {
             Some(saved) => saved.renew(frame, marks, self.taken),
             None => self.saved.push(Checkpoint::new(frame, marks, self.taken)),
@@ -155,7 +160,7 @@ impl Checkpoints {
 
     /// Drops the checkpoints of frames above a depth, which have ended.
     pub(in crate::machine::executor) fn truncate(&mut self, depth: usize) {
-        self.saved.truncate(depth);
+        self.ended.extend(self.saved.drain(depth.min(self.saved.len())..));
     }
 
     /// The checkpoint of the innermost of the first `depth` frames; `None` for a frame that only runs as a whole.

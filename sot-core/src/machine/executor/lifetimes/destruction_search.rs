@@ -25,11 +25,10 @@ pub(super) struct DestructionSearch<'py> {
     deque: Bound<'py, PyAny>,
     silent: [Bound<'py, PyAny>; 2],
     weak_references: Bound<'py, PyAny>,
-    referents: Bound<'py, PyAny>,
 }
 
 /// The same objects, as they were at the first search.
-static NEEDED: PyOnceLock<[Py<PyAny>; 6]> = PyOnceLock::new();
+static NEEDED: PyOnceLock<[Py<PyAny>; 5]> = PyOnceLock::new();
 
 impl<'py> DestructionSearch<'py> {
     pub(super) fn new(py: Python<'py>) -> PyResult<DestructionSearch<'py>> {
@@ -37,11 +36,10 @@ impl<'py> DestructionSearch<'py> {
         let needed = NEEDED.get_or_try_init(py, || {
             let builtins = cpython::import(py, "builtins")?.dict().into_any().unbind();
             let (deque, string, bytes) = (of("collections", "deque")?, of("io", "StringIO")?, of("io", "BytesIO")?);
-            PyResult::Ok([builtins, deque, string, bytes, of("weakref", "getweakrefs")?, of("gc", "get_referents")?])
+            PyResult::Ok([builtins, deque, string, bytes, of("weakref", "getweakrefs")?])
         })?;
-        let [builtins, deque, string, bytes, weak_references, referents] =
-            needed.each_ref().map(|object| object.bind(py).clone());
-        Ok(DestructionSearch { builtins, deque, silent: [string, bytes], weak_references, referents })
+        let [builtins, deque, string, bytes, weak_references] = needed.each_ref().map(|object| object.bind(py).clone());
+        Ok(DestructionSearch { builtins, deque, silent: [string, bytes], weak_references })
     }
 
     /// True if the destruction of the object is observable.
@@ -133,7 +131,7 @@ impl<'py> DestructionSearch<'py> {
             || container.is_instance_of::<PySet>()
             || container.is_instance(&self.deque)?;
         if is_collection {
-            self.references_of(container)
+            Ok(references_of(container))
         } else {
             Ok(Vec::new())
         }
@@ -148,24 +146,11 @@ impl<'py> DestructionSearch<'py> {
             || holder.get_type().is(&self.deque)
     }
 
-    /// Returns what an object holds by references that the garbage collector visits, except for classes, modules and
-    /// frames.
-    fn references_of(&self, holder: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let mut held = Vec::new();
-        for referent in self.referents.call1((holder,))?.try_iter()?.take(MAX_LOOKED_THROUGH) {
-            let referent = referent?;
-            if !is_plain(&referent) {
-                held.push(referent);
-            }
-        }
-        Ok(held)
-    }
-
     fn held_by(&self, holder: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         if holder.is_instance_of::<PyBaseException>() {
             return self.held_by_exception(holder);
         }
-        let mut held = self.references_of(holder)?;
+        let mut held = references_of(holder);
         if let Ok(function) = holder.cast::<PyFunction>() {
             let globals = cpython::function_globals(function);
             held.retain(|held| !held.is(&globals) && !held.is(&self.builtins));
@@ -187,8 +172,7 @@ impl<'py> DestructionSearch<'py> {
         while let Some(traceback) = at.as_ref().and_then(|at| at.cast::<PyTraceback>().ok()) {
             let frame = traceback.getattr("tb_frame")?;
             let namespaces = [frame.getattr("f_globals")?, frame.getattr("f_builtins")?];
-            for local in self.referents.call1((&frame,))?.try_iter()? {
-                let local = local?;
+            for local in cpython::held_objects(&frame, usize::MAX) {
                 if !is_plain(&local) && !namespaces.iter().any(|namespace| namespace.is(&local)) {
                     held.push(local);
                 }
@@ -197,6 +181,14 @@ impl<'py> DestructionSearch<'py> {
         }
         Ok(held)
     }
+}
+
+/// Returns what an object holds by references that the garbage collector visits, except for classes, modules and
+/// frames.
+fn references_of<'py>(holder: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    let mut held = cpython::held_objects(holder, MAX_LOOKED_THROUGH);
+    held.retain(|referent| !is_plain(referent));
+    held
 }
 
 /// True if the destruction of the object is not observable, and what it holds is not looked at.

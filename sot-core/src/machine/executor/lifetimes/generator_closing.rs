@@ -63,7 +63,7 @@ fn is_of_handlers(cx: &OpcodeExecutor<'_>, exception: VarId) -> bool {
     };
     let top = frame.stack.last().copied();
     let is_untouched = || {
-        let name = frame.code.names.get((arg >> Opcodes::get(cx.py).info(opcode).shift) as usize);
+        let name = frame.code.names().get((arg >> Opcodes::get(cx.py).info(opcode).shift) as usize);
         let writes = |effect: &Effect| match effect {
             Effect::Global { name: written, .. } | Effect::Attribute { name: written, .. } => Some(written) == name,
             _ => false,

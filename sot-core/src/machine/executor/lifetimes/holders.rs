@@ -68,8 +68,8 @@ impl Chains {
     }
 
     /// For each chain, whether it still holds its last value.
-    pub(super) fn still_hold(&self, cx: &OpcodeExecutor<'_>) -> Vec<bool> {
-        self.all.iter().zip(&self.locals).map(|(chain, local)| still_holds(cx, chain, local)).collect()
+    pub(super) fn still_hold<'a>(&'a self, cx: &'a OpcodeExecutor<'_>) -> impl Iterator<Item = bool> + 'a {
+        self.all.iter().zip(&self.locals).map(|(chain, local)| still_holds(cx, chain, local))
     }
 }
 

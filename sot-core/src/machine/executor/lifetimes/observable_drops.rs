@@ -238,10 +238,10 @@ pub(in crate::machine::executor) fn dropped(cx: &OpcodeExecutor<'_>) -> Option<V
 fn unheld(cx: &OpcodeExecutor<'_>) -> Vec<usize> {
     let watched = &cx.trace.observable_drops.all;
     let mut chains = cx.trace.observable_drops.chains.borrow_mut();
-    let holds = chains.still_hold(cx);
-    if chains.placed == watched.len() && !holds.contains(&false) {
+    if chains.placed == watched.len() && chains.still_hold(cx).all(|holds| holds) {
         return Vec::new();
     }
+    let holds: Vec<bool> = chains.still_hold(cx).collect();
     let (before, mut holders) = (std::mem::take(&mut *chains), Holders::default());
     let mut dropped = Vec::new();
     for (index, value) in watched.iter().enumerate() {

@@ -148,7 +148,7 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
 }
 
 fn is_getset(object: &Bound<'_, PyAny>) -> bool {
-    matches!(&*cpython::builtin_type_name(object), "getset_descriptor" | "member_descriptor")
+    matches!(cpython::builtin_type_name(object), "getset_descriptor" | "member_descriptor")
 }
 
 /// Reads the object's own `__dict__`: `None` if the name is not there, `Some(None)` if the trace has deleted it.
@@ -283,7 +283,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
 
 /// True if a hook is a method of a C type that has another name there, as in `__setattr__ = dict.__setitem__`.
 fn is_another_slot(hook: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
-    let in_c = matches!(&*cpython::builtin_type_name(hook), "wrapper_descriptor" | "method_descriptor");
+    let in_c = matches!(cpython::builtin_type_name(hook), "wrapper_descriptor" | "method_descriptor");
     Ok(in_c && !hook.getattr("__name__")?.eq(name)?)
 }
 

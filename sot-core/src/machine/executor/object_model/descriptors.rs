@@ -26,7 +26,7 @@ pub fn bind_descriptor<'py>(
     tracker: TrackerId,
 ) -> Flow<VarId> {
     let kind = cpython::builtin_type_name(descriptor);
-    match kind.as_str() {
+    match kind {
         "function" => {
             guard_descriptor(cx, descriptor, tracker)?;
             let function = cx.trace.wrap(descriptor, tracker);

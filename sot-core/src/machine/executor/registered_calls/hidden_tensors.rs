@@ -183,10 +183,9 @@ impl<'py> Search<'_, 'py> {
                 return Ok(found);
             }
         }
-        let others = cpython::import(object.py(), "gc")?.call_method1("get_referents", (object,))?;
-        let others = others.cast_into::<PyList>()?;
-        let mut others = others.iter().filter(|held| !known.contains(&(held.as_ptr() as usize)));
-        match self.first(&mut others, |search, held| search.object(&held, FoundIn::default(), place))? {
+        let mut others = cpython::held_objects(object, usize::MAX);
+        others.retain(|held| !known.contains(&(held.as_ptr() as usize)));
+        match self.first(others.into_iter(), |search, held| search.object(&held, FoundIn::default(), place))? {
             None => self.object(class.as_any(), FoundIn::default(), ""),
             found => Ok(found),
         }

@@ -185,7 +185,7 @@ pub(super) fn may_be_called(value: &Bound<'_, PyAny>) -> bool {
     value.is_callable()
         || value.cast::<PyModule>().is_ok()
         || matches!(
-            &*cpython::builtin_type_name(value),
+            cpython::builtin_type_name(value),
             "property" | "staticmethod" | "classmethod" | "getset_descriptor" | "member_descriptor"
         )
 }
