@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, Name, OpcodeExecutor, Trace};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -48,8 +48,15 @@ impl Variable for TranslatedVariable {
         Some(&self.object)
     }
 
-    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, name: &Name) -> Flow<Option<VarId>> {
-        cx.find_attr(self.target, name)
+    /// Attributes of its own hide those of the target.
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if &**name == "__wrapped__" {
+            return Ok(Some(self.target));
+        }
+        match object_model::generic_get_attr(cx, this, name)? {
+            Some(own) => Ok(Some(own)),
+            None => cx.find_attr(self.target, name),
+        }
     }
 
     /// A translated function binds to an instance; other translated callables do not.

@@ -40,6 +40,8 @@ def derived(base, mixed, value):
     return type(f"{mixed.__name__}{base.__name__}", (mixed, base), {})(value)
 
 
+OWN = {base: type(f"Own{base.__name__}", (base,), {}) for base in (str, list, tuple, collections.deque)}
+
 LEFT = {
     "str": "'ab'",
     "bytes": "b'ab'",
@@ -48,6 +50,10 @@ LEFT = {
     "tuple": "(1,)",
     "deque": "collections.deque([1])",
     "array": "array.array('i', [1])",
+    "own_str": "OWN[str]('ab')",
+    "own_list": "OWN[list]([1])",
+    "own_tuple": "OWN[tuple]((1,))",
+    "own_deque": "OWN[collections.deque]([1])",
 }
 VALUES = {int: 1, float: 1.5, str: "s", bytes: b"b", list: [1], tuple: (1,)}
 RIGHT = [derived(base, mixed, value) for base, value in VALUES.items() for mixed in (Reflected, Silent)]

@@ -618,3 +618,10 @@ def caught_below(x, n):
 @given(one)
 def test_calls_that_are_too_deep_are_caught_in_a_callee(x):
     return caught_below(x + 1, 60) * 2
+
+
+@given(one)
+def test_arguments_of_exceptions_that_outlive_the_graph(x):
+    kinds = [MemoryError, RecursionError, OSError, StopIteration, SystemExit, KeyboardInterrupt, UnicodeError, SyntaxError]
+    made = [kind("kept") for kind in kinds] + [MemoryError(), MemoryError("a", 1)]
+    return x + 1, made, [error.args for error in made]

@@ -173,3 +173,12 @@ def test_group_of_a_list_from_outside_that_grows_is_kept(x, errors):
         errors.append(ValueError(x.ndim))
         raise ExceptionGroup("g", errors)
     return x + 1, [repr(error) for error in kept.value.exceptions], kept.value.args[1] is errors
+
+
+@given(one)
+def test_group_made_by_except_star(x):
+    try:
+        raise KeyError("plain")
+    except* KeyError as group:
+        seen = repr(group), type(group.args[1]).__name__, group.exceptions
+    return x + 1, seen[:2], [repr(part) for part in seen[2]]

@@ -1,11 +1,14 @@
 """What running more of CPython's own tests translated found, those of its library: one case for each error that they showed."""
 
+import bisect
 import builtins
 import collections
+import functools
 import heapq
 import io
 import json
 import logging
+import operator
 import random
 import re
 import struct
@@ -731,3 +734,51 @@ def test_what_is_kept_of_warnings(x):
 def test_arguments_of_an_exception_are_one_tuple(x):
     error = ValueError("a", 2)
     return x + 1, error.args, error
+
+
+# Arguments that C code refuses, in the `try` around the call.
+
+WRONG = {
+    "cache": lambda: functools.cache("a"),
+    "lru_cache": lambda: functools.lru_cache(2)("a"),
+    "proxy": lambda: types.MappingProxyType(type("L", (list,), {})([1])),
+    "proxy_of_deque": lambda: types.MappingProxyType(collections.deque([1])),
+    "symmetric": lambda: {1, 2}.symmetric_difference_update([2], [3]),
+    "symmetric_alone": lambda: {1, 2}.symmetric_difference_update(),
+    "bisect": lambda: bisect.bisect({}, 2),
+    "bisect_keys": lambda: bisect.bisect({"a": 1}, 2),
+    "abs": lambda: operator.abs([1]),
+    "abs_of_text": lambda: operator.abs("a"),
+    "heappop": lambda: heapq.heappop([]),
+    "split": lambda: re.compile("a").split("bab", None),
+    "split_often": lambda: re.split("a", "bab", "x"),
+    "split_number": lambda: re.split("a", 5),
+}
+
+
+@given(*[lambda name=name: (X, name) for name in sorted(WRONG)], hit=False)
+def test_arguments_that_are_refused(x, name):
+    log = []
+    try:
+        log.append(WRONG[name]())
+    except Exception as error:
+        log.append((type(error).__name__, str(error)))
+    return x + 1, log
+
+
+@given(one)
+def test_arguments_that_are_refused_for_nothing(x):
+    log = []
+    for name in ("cache", "proxy", "symmetric", "abs"):
+        try:
+            WRONG[name]()
+            log.append("no error")
+        except TypeError as error:
+            log.append(str(error))
+    return x + 1, log
+
+
+@given(one)
+def test_hashes_of_views(x):
+    values = {"a": 1}.values()
+    return x + 1, hash(values) == hash(values), {hash(values): 1}.get(hash(values)), {values: 2}.get(values)

@@ -509,3 +509,46 @@ def test_layers_below_library_code_that_seldom_calls_them():
     for _ in range(50):
         fast(x)
     assert sot.stats().hits - before == 150, sot.stats()
+
+
+def test_attributes_of_a_decorated_function(same):
+    """They are those of the decorated function itself where it has them, and those of its target otherwise."""
+
+    def program(translate):
+        @translate
+        def counted(x):
+            counted.calls = getattr(counted, "calls", 0) + 1
+            return x * 2, counted.calls
+
+        @translate
+        def tried(x):
+            try:
+                tried.calls += 1
+            except AttributeError:
+                tried.calls = 100
+            return x * 2, tried.calls, hasattr(tried, "missing")
+
+        @translate
+        def asked(x: int = 1) -> int:
+            """The target's."""
+            return x
+
+        @translate
+        def asks(x):
+            known = getattr(asked, "setting", 0), vars(asked).get("setting")
+            return x * 2, known, asked.__doc__, asked.__name__, asked.__defaults__, asked.__annotations__
+
+        x, seen = paddle.ones([2]), []
+        for i in range(4):
+            seen += [counted(x), tried(x), asks(x)]
+            asked.setting = i
+            seen.append(asks(x))
+        asked.__doc__ = "new"
+        asked.__defaults__ = (5,)
+        asked.__annotations__ = {"x": float}
+        asked.__name__ = "other"
+        return [*seen, asks(x)]
+
+    same(program(sot.symbolic_translate), program(lambda fn: fn))
+    stats = sot.stats()
+    assert stats.graphs and not stats.breaks and not stats.fallbacks

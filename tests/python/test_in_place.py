@@ -955,3 +955,69 @@ def test_an_operand_that_is_a_part_of_the_tensor(fn, outside, same):
     assert stats.translations and not stats.graph_errors
     if fn in (shift, add_itself):
         assert not stats.breaks and stats.graphs
+
+
+class Holder(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("buffer", paddle.ones([3, 4]))
+        self.plain = paddle.ones([3, 4])
+        self.queue = [paddle.ones([3, 4])]
+
+
+HELD = Holder()
+PLACES = {
+    "buffer": lambda: HELD.buffer,
+    "attribute": lambda: HELD.plain,
+    "item": lambda: HELD.queue[0],
+    "part": lambda: HELD._buffers["buffer"],
+}
+FIRST = {
+    "operator": lambda base, x: base.add_(x),
+    "row": lambda base, x: base.__setitem__(0, x[0]),
+    "mask": lambda base, x: base.__setitem__(base >= 0, 2.0),
+    "filled": lambda base, x: base.fill_(3.0),
+    "assigned": lambda base, x: paddle.assign(x * 2, base),
+    "nothing": lambda base, x: base,
+}
+VIEWS = {
+    "row": lambda base: base[0],
+    "rows": lambda base: base[:2],
+    "transposed": lambda base: base.t(),
+    "reshaped": lambda base: base.reshape([12]),
+    "detached": lambda base: base.detach(),
+}
+SECOND = {
+    "scaled": lambda view: view.scale_(0.5),
+    "filled": lambda view: view.fill_(9.0),
+    "item": lambda view: view.__setitem__(0, 7.0),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("place", PLACES)
+def test_views_of_a_tensor_from_outside_that_was_written_to(place, first, view, same):
+    """A write through a view is one to its base, also where only an object from outside holds the base."""
+    where, before, taken = PLACES[place], FIRST[first], VIEWS[view]
+
+    def write(second):
+        def fn(x):
+            before(where(), x)
+            part = taken(where())
+            second(part)
+            return x + 1, where() * 1
+
+        return fn
+
+    def run(call, times):
+        start = paddle.arange(12, dtype="float32").reshape([3, 4])
+        for place in PLACES.values():
+            place().set_value(start)
+        return [(call(paddle.ones([3, 4]) * (i + 1)), where().clone()) for i in range(times)]
+
+    for second in SECOND.values():
+        fn = write(second)
+        same(run(sot.symbolic_translate(fn), 2), run(fn, 2))
+    stats = sot.stats()
+    assert stats.graphs and not stats.graph_errors and not stats.fallbacks

@@ -503,7 +503,36 @@ def callback_of_a_dropped_reference():
     return log, reference() is None
 
 
+def written_behind_the_reference():
+    value = Plain()
+    reference = weakref.ref(value)
+    value.number = 1
+    del value
+    return reference() is None
+
+
+def written_through_the_reference():
+    value = Plain()
+    value.number = 1
+    reference = weakref.ref(value)
+    reference().number += 1
+    number, value = reference().number, None
+    return reference() is None, number
+
+
+def written_in_a_container():
+    held = {1: Plain()}
+    reference = weakref.ref(held[1])
+    held[1].number = 2
+    number = reference().number
+    held.clear()
+    return reference() is None, number
+
+
 WEAK = [
+    written_behind_the_reference,
+    written_through_the_reference,
+    written_in_a_container,
     callback_of_a_dropped_reference,
     dropped_local,
     dropped_argument,

@@ -12,6 +12,8 @@ use crate::tracker::TrackerId;
 #[derive(Default)]
 pub(super) struct LocalSlots {
     made: FxHashMap<VarId, u32>,
+    /// Number of locals that were added for objects of variables.
+    added: usize,
     globals: FxHashMap<TrackerId, u32>,
     computed: FxHashMap<TrackerId, u32>,
     /// Arguments that have left their slots, with their present slots; `None` if the frame has dropped the argument.
@@ -33,9 +35,17 @@ impl LocalSlots {
 
     /// Adds a local for a variable's object.
     pub(super) fn add(&mut self, emitter: &mut Emitter, variable: VarId) -> u32 {
-        let slot = emitter.new_local(&format!("___t{}", self.made.len()));
+        let slot = emitter.new_local(&format!("___t{}", self.added));
+        self.added += 1;
         self.made.insert(variable, slot);
         slot
+    }
+
+    /// Removes and returns the locals from `first` on that hold objects of variables which are not `wanted`.
+    pub(super) fn remove_unless(&mut self, first: u32, wanted: impl Fn(VarId) -> bool) -> BTreeSet<u32> {
+        let removed: Vec<VarId> =
+            self.made.iter().filter(|(of, slot)| **slot >= first && !wanted(**of)).map(|(of, _)| *of).collect();
+        removed.into_iter().filter_map(|of| self.made.remove(&of)).collect()
     }
 
     /// The locals that hold objects of variables.

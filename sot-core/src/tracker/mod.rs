@@ -342,6 +342,15 @@ impl Trackers {
         self.ids.get(&hash)?.iter().copied().find(|id| self.get(*id) == tracker)
     }
 
+    /// Returns the first tracker of the chain that leads to a value.
+    pub fn root(&self, id: TrackerId) -> TrackerId {
+        let mut root = id;
+        while let Some(of) = self.get(root).parent() {
+            root = of;
+        }
+        root
+    }
+
     fn origin(&self, id: TrackerId) -> Origin {
         self.nodes[id.0 as usize].origin
     }

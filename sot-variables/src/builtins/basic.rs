@@ -23,6 +23,7 @@ use crate::containers::sequence;
 use crate::containers::tuple::TupleVariable;
 use crate::functions::call_remainder;
 use crate::identity::IdVariable;
+use crate::iterators::dict_view::DictView;
 
 builtin! { LEN = "len" => |cx, args| {
     let [value] = args.exactly("len")?;
@@ -164,6 +165,9 @@ builtin! { HASH = "hash" => |cx, args| {
     if cx.see_as::<IdVariable>(value)?.is_some() {
         // The hash of an address is the address itself.
         return Ok(value);
+    }
+    if cx.see_as::<DictView>(value)?.is_some() {
+        return Err(cannot("the hash of a view of a dict, which is the object's own"));
     }
     let seen = subclass::value_of(cx, value)?;
     if cx.known(value)?.or(seen).is_some_and(|value| holds_nan(&value)) {

@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use sot_core::builtin;
 use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, OpcodeExecutor, Trace};
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, Trace};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
@@ -45,6 +46,9 @@ struct Key {
 
 builtin! { MAKE = "functools:_lru_cache_wrapper" => |cx, args| {
     let [function, maxsize, typed, info] = args.exactly("lru_cache")?;
+    if !object_model::is_callable(cx, function)? {
+        return Err(cx.raise(PyTypeError::new_err("the first argument must be callable")));
+    }
     let unbounded = cx.known(maxsize)?.is_some_and(|size| size.is_none());
     let limit = if unbounded { Some(usize::MAX) } else { cx.known_int(maxsize)?.and_then(|size| size.try_into().ok()) };
     let limit = limit.filter(|limit| *limit > 0).ok_or_else(|| cannot("lru_cache() that keeps nothing"))?;

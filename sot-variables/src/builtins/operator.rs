@@ -111,8 +111,8 @@ builtin! { TRUTH = "operator:truth" => |cx, args| apply::<1>(cx, args, |cx, [val
 }) }
 
 builtin! { ABS = "operator:abs" => |cx, args| apply::<1>(cx, args, |cx, [value]| {
-    let method = cx.get_attr(value, &Rc::from("__abs__"))?;
-    cx.call(method, &CallArgs::default())
+    let abs = cpython::builtin(cx.py, "abs")?;
+    cx.call_builtin(&abs, &CallArgs::positional(vec![value]), false)
 }) }
 
 builtin! { NOT = "operator:not_" => |cx, args| apply::<1>(cx, args, |cx, [value]| cx.not(value)) }

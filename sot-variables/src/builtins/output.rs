@@ -119,6 +119,11 @@ fn log(
     if cx.known_int(level)?.is_none() {
         return Err(cannot("logging at a level that is no known number"));
     }
+    let inner = frames_of_logging(cx)?;
+    if inner > 0 && depth > 1 {
+        return Err(cannot("logging with stacklevel, by a function of logging itself"));
+    }
+    let depth = depth + inner;
     let place = place(cx, depth);
     let message = message(cx, &rest.collect::<Vec<_>>())?;
     let (callable, args) = match place {
@@ -135,6 +140,15 @@ fn log(
     };
     cx.trace.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
     Ok(cx.trace.none())
+}
+
+/// Number of the innermost frames that run functions of the module `logging`, such as the methods of a
+/// `LoggerAdapter`. A record does not name them.
+fn frames_of_logging(cx: &OpcodeExecutor<'_>) -> Flow<i64> {
+    let file: String = cpython::import(cx.py, "logging")?.getattr("__file__")?.extract()?;
+    let inner = (1..=cx.stack.len() as i64)
+        .take_while(|depth| frame_at(cx, *depth).is_some_and(|frame| frame.code.code.filename == file));
+    Ok(inner.count() as i64)
 }
 
 /// True if all handlers are those of the module `logging`, which only write a record's text. Other handlers could

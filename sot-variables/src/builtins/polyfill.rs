@@ -54,12 +54,19 @@ fn seen_as_heap(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<CallArgs> 
     if !cx.type_of(heap)?.is(cx.py.get_type::<PyList>()) {
         return Err(refuse());
     }
+    if cx.see(heap)?.items(cx, heap)?.is_some_and(|items| items.is_empty()) && rest.is_empty() {
+        return Err(cannot("a function of heapq of an empty list, whose error has a text of its own"));
+    }
     Ok(CallArgs::positional(rest.to_vec()).with_receiver(heap))
 }
 
-/// The functions in C call the methods of a sequence as those in Python do.
-fn seen_as_sequence(_: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<CallArgs> {
-    Ok(args.clone())
+/// The functions in C call the methods of a sequence as those in Python do, but refuse what is no sequence.
+fn seen_as_sequence(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<CallArgs> {
+    let is_no_sequence = |form| matches!(form, Form::Dict | Form::Set | Form::MappingProxy);
+    match args.positional.first() {
+        Some(&given) if is_no_sequence(cx.see(given)?.form()) => Err(cannot("a function of bisect without a sequence")),
+        _ => Ok(args.clone()),
+    }
 }
 
 /// Methods that `JSONEncoder` calls in Python and not in C, where it reads the contents directly.

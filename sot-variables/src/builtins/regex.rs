@@ -116,7 +116,7 @@ fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Fl
 fn limit(cx: &mut OpcodeExecutor<'_>, count: Option<VarId>) -> Flow<i64> {
     let Some(count) = count else { return Ok(0) };
     match sequence::index_object(cx, count)? {
-        Some(count) => Ok(count.extract()?),
+        Some(count) => count.extract().map_err(|error| cx.raise(error)),
         None => Err(cannot("a number of matches that is not known while tracing")),
     }
 }

@@ -71,7 +71,12 @@ builtin! { UPDATE = "set.update" => |cx, args| {
 
 builtin! { INTERSECTION_UPDATE = "set.intersection_update" => |cx, args| updates(cx, args, BinaryOp::And) }
 builtin! { DIFFERENCE_UPDATE = "set.difference_update" => |cx, args| updates(cx, args, BinaryOp::Subtract) }
-builtin! { SYMMETRIC_UPDATE = "set.symmetric_difference_update" => |cx, args| updates(cx, args, BinaryOp::Xor) }
+builtin! { SYMMETRIC_UPDATE = "set.symmetric_difference_update" => |cx, args| {
+    let (this, [other]) = receive(cx, args, "set", "symmetric_difference_update", 1)?;
+    let other = other.ok_or_else(|| super::cannot("symmetric_difference_update() without a set"))?;
+    update(cx, this, BinaryOp::Xor, other)?;
+    Ok(cx.trace.none())
+} }
 
 builtin! { COPY = "set.copy" => |cx, args| copy(cx, args) }
 builtin! { UNION = "set.union" => |cx, args| combined(cx, args, BinaryOp::Or) }

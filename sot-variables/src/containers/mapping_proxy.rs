@@ -12,7 +12,7 @@ use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{Form, VarId, Variable};
 
-use crate::containers::dict::DictVariable;
+use crate::containers::dict::{self, DictVariable};
 use crate::iterators::{emit_call, library};
 
 sot_core::variable_kind! {
@@ -29,9 +29,8 @@ pub struct MappingProxyVariable {
 
 builtin! { PROXY = "types:MappingProxyType" => |cx, args| {
     let [mapping] = args.exactly("mappingproxy")?;
-    let is_sequence = matches!(cx.see(mapping)?.form(), Form::List | Form::Tuple);
-    if is_sequence || !cx.has_special(mapping, "__getitem__")? {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "mappingproxy() of an object that is not a mapping"));
+    if dict::of(cx, mapping)?.is_none() {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "mappingproxy() of an object that is not a dict"));
     }
     Ok(cx.trace.produce(Rc::new(MappingProxyVariable { mapping, object: None })))
 } }

@@ -105,10 +105,23 @@ impl BreakCodeGen<'_, '_> {
             self.cg.keep_globals(frame.globals)?;
         }
         let dropped = self.keep_dropped(dropped)?;
+        let kept = self.cg.emitter.locals();
         self.cg.restore_effects()?;
         self.store_cells()?;
         self.cg.emitter.unset(dropped)?;
+        self.forget_written(live, kept)?;
         self.forget_arguments(live)
+    }
+
+    /// Drops objects that were loaded only for the writes, into the locals from `first` on, before the breaking
+    /// instruction runs: a weak reference may show that the program has dropped them by now.
+    fn forget_written(&mut self, live: &[VarId], first: usize) -> Flow<()> {
+        let trace = self.cg.trace;
+        // What a global or a cell leads to lives on.
+        let root = |value| trace.trackers.get(trace.trackers.root(trace.vars.tracker(value)));
+        let may_die = |value| matches!(root(value), Tracker::Local { .. }) && live.binary_search(&value).is_err();
+        let slots = self.cg.slots.remove_unless(first as u32, |value| !may_die(value));
+        self.cg.emitter.unset(slots.into_iter().map(|slot| slot as usize))
     }
 
     /// Begins the handling of the exception that the program handles at the break.

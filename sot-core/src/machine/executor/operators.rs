@@ -41,6 +41,10 @@ impl<'py> OpcodeExecutor<'py> {
             // Not as the plain operator, because an error names the in-place one.
             return self.fold(|py| cpython::import(py, "operator")?.getattr(op.inplace())?.call1((left, right)));
         }
+        if concatenates_last(self, op, lhs, rhs)? {
+            let text = format!("+= of a {} that may ask the right operand first", self.type_name(lhs)?);
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
         let left = self.see(lhs)?;
         if left.form() == Form::Tensor && self.is_open_operand(rhs) && !self.has_special(lhs, &op.inplace())? {
             return self.binary(op, lhs, rhs);
@@ -296,7 +300,8 @@ fn try_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId)
         return cx.fold(|_| op.apply(&left, &right)).map(Some);
     }
     let (left, right) = (cx.see(lhs)?, cx.see(rhs)?);
-    let right_first = right_goes_first(cx, lhs, rhs)? && overloads(cx, op.reflected(), lhs, rhs)?;
+    let right_first = right_goes_first(cx, lhs, rhs)? && overloads(cx, op.reflected(), lhs, rhs)?
+        || concatenates_last(cx, op, lhs, rhs)?;
     claim::claim_left(cx, lhs, rhs, right_first)?;
     if right_first {
         if let Some(result) = right.binary(cx, op, rhs, lhs, true)? {
@@ -312,6 +317,19 @@ fn try_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId)
     }
     cx.claims.ask_right_operand(lhs, rhs);
     right.binary(cx, op, rhs, lhs, true)
+}
+
+/// True for `lhs + rhs` if `lhs` inherits the concatenation of a sequence of C, and the class of `rhs` has an
+/// `__radd__` in Python. An addition of numbers is tried before the concatenation (`PyNumber_Add`).
+fn concatenates_last(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<bool> {
+    let is_of_python = |ty: &Bound<'_, PyAny>| ty.cast::<PyType>().is_ok_and(cpython::is_heap_type);
+    if op != BinaryOp::Add || !is_of_python(&cx.type_of(lhs)?) || !is_of_python(&cx.type_of(rhs)?) {
+        return Ok(false);
+    }
+    let Some((method, tracker)) = object_model::lookup(cx, lhs, &op.method().into())? else { return Ok(false) };
+    object_model::guard_identity(cx, &method, tracker);
+    let concatenates = object_model::is_method_of_sequence(&method);
+    Ok(concatenates && !cx.has_special(lhs, op.reflected())? && cx.has_special(rhs, op.reflected())?)
 }
 
 /// True for `lhs *= rhs` if `lhs` is of a class written in Python and `rhs` is a sequence of C. Such a sequence repeats

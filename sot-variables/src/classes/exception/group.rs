@@ -82,9 +82,9 @@ pub fn class_for<'py>(
     Ok(narrow)
 }
 
-fn group(cx: &mut OpcodeExecutor<'_>, message: VarId, members: Vec<VarId>) -> Flow<VarId> {
+/// Makes a group of the exceptions in a list or tuple.
+fn group(cx: &mut OpcodeExecutor<'_>, message: VarId, members: VarId) -> Flow<VarId> {
     let [base, _] = types(cx.py).ok_or_else(refuse)?;
-    let members = cx.trace.list(members);
     exception::make(cx, base.as_any(), vec![message, members])
 }
 
@@ -99,6 +99,7 @@ fn derive(cx: &mut OpcodeExecutor<'_>, original: VarId, members: Vec<VarId>) -> 
         return Err(refuse());
     }
     let message = payload.args().first().copied().ok_or_else(refuse)?;
+    let members = cx.trace.list(members);
     let part = group(cx, message, members)?;
     for name in INHERITED {
         if let Some(value) = cx.trace.effects.attribute(original, &Rc::from(name)).flatten() {
@@ -152,7 +153,8 @@ pub fn catch(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> F
             return Ok([None, Some(exception)]);
         }
         let message = cx.trace.string("");
-        let wrapped = group(cx, message, vec![exception])?;
+        let members = cx.trace.tuple(vec![exception]);
+        let wrapped = group(cx, message, members)?;
         return Ok([None, Some(wrapped)]);
     }
     if !is_group(cx, exception)? {
@@ -206,6 +208,7 @@ pub fn raised_again(cx: &mut OpcodeExecutor<'_>, original: VarId, left: &[VarId]
         return Ok(raised.pop());
     }
     let message = cx.trace.string("");
+    let raised = cx.trace.list(raised);
     group(cx, message, raised).map(Some)
 }
 

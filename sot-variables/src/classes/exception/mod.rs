@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError};
+use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyMemoryError, PyNameError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyList, PyString, PyTuple, PyType};
 use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -255,7 +255,10 @@ impl ExceptionVariable {
             let members = cx.unpack_all(members)?;
             let message = self.args.first().copied().map_or(Ok(None), |message| cx.known(message))?;
             let Some((message, members)) = message.zip(real_arguments(cx, &members)?) else { return Ok(None) };
-            return Ok(Some(base.call_method1("__new__", (&ty, message, members))?));
+            let members = PyList::new(cx.py, members)?;
+            let is_tuple = self.args.get(1).is_some_and(|given| cx.trace.vars.get(*given).form() == Form::Tuple);
+            let given = if is_tuple { members.to_tuple().into_any() } else { members.into_any() };
+            return Ok(Some(base.call_method1("__new__", (&ty, message, given))?));
         }
         if has_more_c_fields(&ty)? {
             return Ok(None);
@@ -347,7 +350,7 @@ impl Variable for ExceptionVariable {
         let Some((found, _)) = object_model::lookup(cx, this, name)? else {
             return object_model::get_attr(cx, this, name);
         };
-        if !matches!(&*cpython::builtin_type_name(&found), "getset_descriptor" | "member_descriptor") {
+        if !matches!(cpython::builtin_type_name(&found), "getset_descriptor" | "member_descriptor") {
             return object_model::get_attr(cx, this, name);
         }
         if let Some(value) = self.kept(cx, this, name)? {
@@ -425,8 +428,11 @@ impl Variable for ExceptionVariable {
         }
         cg.define(this)?;
         // A group is made of a tuple, because the list that the program gave may change. Its `args` have that list.
-        let given = self.members.filter(|members| !self.args.contains(members));
-        match self.tuple.map(Argument::from).or_else(|| given.map(|_| Argument::tuple(&self.args))) {
+        let is_made_of_others = self.members.is_some_and(|members| !self.args.contains(&members));
+        // `MemoryError.__new__` may hand out an object that was made before, without the arguments.
+        let is_made_before = ty.is(py.get_type::<PyMemoryError>()) && !self.args.is_empty();
+        let given = (is_made_of_others || is_made_before).then(|| Argument::tuple(&self.args));
+        match self.tuple.map(Argument::from).or(given) {
             Some(tuple) => {
                 let set = py.get_type::<PyBaseException>().getattr("args")?.getattr("__set__")?.unbind();
                 cg.call(|cg| cg.load_const(set), [this.into(), tuple])?;

@@ -17,9 +17,9 @@ pub use lookup::{
     guard_descriptor, guard_identity, has_own_class, inherits, is_callable, is_python_method, lookup, lookup_in_class,
     lookup_in_type, type_tracker, type_variable,
 };
-pub(crate) use operations::repeats;
 pub use operations::{
     binary, call, compare, contains, contains_among, equal, graph_argument, inplace, is_nan, is_sequence, iter, len,
     next, refuse_own_methods, truth,
 };
+pub(crate) use operations::{is_method_of_sequence, repeats};
 pub use special_methods::{call_special, checked, convert, find_special, has_special};

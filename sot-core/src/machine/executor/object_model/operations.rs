@@ -208,14 +208,15 @@ fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: Va
 
 /// True if the method repeats a sequence of C. The operator checks first whether the other operand is an integer.
 pub(crate) fn repeats(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
-    let is_sequence = || {
-        let owner = descriptor.getattr("__objclass__").ok().and_then(|owner| owner.cast_into::<PyType>().ok());
-        let sequences = ["str", "bytes", "bytearray", "list", "tuple", "deque", "array"];
-        owner.is_some_and(|owner| sequences.contains(&&*cpython::type_name(&owner)))
-    };
-    matches!(name, "__mul__" | "__rmul__" | "__imul__")
-        && cpython::builtin_type_name(descriptor) == "wrapper_descriptor"
-        && is_sequence()
+    matches!(name, "__mul__" | "__rmul__" | "__imul__") && is_method_of_sequence(descriptor)
+}
+
+/// True if the method is a slot of a sequence of C.
+pub(crate) fn is_method_of_sequence(descriptor: &Bound<'_, PyAny>) -> bool {
+    let owner = || descriptor.getattr("__objclass__").ok().and_then(|owner| owner.cast_into::<PyType>().ok());
+    let sequences = ["str", "bytes", "bytearray", "list", "tuple", "deque", "array"];
+    cpython::builtin_type_name(descriptor) == "wrapper_descriptor"
+        && owner().is_some_and(|owner| sequences.contains(&&*cpython::type_name(&owner)))
 }
 
 /// True if the method is that of `object`, by which `==` is identity and ordering is not defined.

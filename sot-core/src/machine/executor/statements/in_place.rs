@@ -177,6 +177,10 @@ fn refuse_sharing(
     if operands.iter().any(|operand| sharing.contains(operand)) {
         return Err(refuse("a tensor in place that may share memory with an operand"));
     }
+    // An earlier write gave a tensor from outside a new value, which it has when the graph has run.
+    if sharing.iter().any(|other| cx.trace.graph.inputs.symbol_of(*other).is_some()) {
+        return Err(refuse("a tensor in place that may share memory with one from outside the graph"));
+    }
     if !sharing.is_empty() {
         let called_directly = cx.stack.iter().skip(1).all(|frame| frame.claim.is_some());
         if !called_directly || !reachable(&cx.trace, roots(cx)).is_disjoint(&sharing) {
