@@ -69,6 +69,10 @@ impl Variable for TranslatedVariable {
         Ok(Some(cx.trace.produce(method)))
     }
 
+    fn bind_to_class(&self, _: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
+        Ok(Some(this))
+    }
+
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         if let Ok(translated) = self.object.bind(cx.py).cast::<Translated>() {
             translated.borrow().renew(cx.py);

@@ -552,3 +552,44 @@ def test_attributes_of_a_decorated_function(same):
     same(program(sot.symbolic_translate), program(lambda fn: fn))
     stats = sot.stats()
     assert stats.graphs and not stats.breaks and not stats.fallbacks
+
+
+def test_decorated_methods_that_are_called_on_a_class(same):
+    def program(translate):
+        class Base:
+            scale = 3
+
+            @translate
+            def scaled(self, x):
+                return x * self.scale
+
+            @classmethod
+            @translate
+            def made(cls, x):
+                return x + cls.scale
+
+            @staticmethod
+            @translate
+            def doubled(x):
+                return x * 2
+
+        class Derived(Base):
+            scale = 5
+
+            def scaled(self, x):
+                return Base.scaled(self, x) + super().scaled(x) + 1
+
+            @classmethod
+            def made(cls, x):
+                return super().made(x) * Base.made(x)
+
+        def fn(x):
+            one = Derived()
+            return one.scaled(x), one.made(x), Derived.made(x), Base.doubled(x), Derived.doubled(x), one.doubled(x)
+
+        fn = translate(fn)
+        return [fn(paddle.ones([2]) * i) for i in range(3)]
+
+    same(program(sot.symbolic_translate), program(lambda fn: fn))
+    stats = sot.stats()
+    assert stats.graphs == stats.translations == 1 and not stats.breaks and not stats.fallbacks

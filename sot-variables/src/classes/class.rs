@@ -327,10 +327,13 @@ impl ClassVariable {
                 let none = cx.trace.none();
                 object_model::call_special(cx, descriptor, "__get__", &[none, this])
             }
-            _ => Err(Unwind::break_graph(
-                ReasonId::UnsupportedAttribute,
-                format!("attribute '{name}' of a class, implemented by a {}", cpython::type_name(&found.get_type())),
-            )),
+            _ => {
+                let descriptor = cx.trace.wrap(&found, tracker);
+                let bound = cx.see(descriptor)?.bind_to_class(cx, descriptor)?;
+                let kind = || cpython::type_name(&found.get_type());
+                let text = || format!("attribute '{name}' of a class, implemented by a {}", kind());
+                bound.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedAttribute, text()))
+            }
         }
     }
 

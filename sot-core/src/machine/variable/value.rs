@@ -208,6 +208,13 @@ pub trait Variable: Any {
         Ok(None)
     }
 
+    /// `x.__get__(None, class)`, which gives the attribute of a class, for kinds with a rule of their own; `None`: the
+    /// type's method decides.
+    fn bind_to_class(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
+        let _ = (cx, this);
+        Ok(None)
+    }
+
     /// A special method looked up on the type, for kinds that do not follow the type's own method.
     fn special(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<Option<VarId>> {
         let _ = (cx, this, name);

@@ -124,13 +124,14 @@ pub fn bind_class_method<'py>(
     tracker: TrackerId,
 ) -> Flow<VarId> {
     let inner = descriptor.getattr("__func__")?;
+    let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+    let function = cx.trace.wrap(&inner, tracker);
     if cpython::is_descriptor(&inner) && !inner.is_exact_instance_of::<PyFunction>() {
         // Whether CPython calls the inner descriptor depends on the version.
         let what = cpython::type_name(&inner.get_type());
-        return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("a class method around a {what}")));
+        let refuse = || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("a class method around a {what}"));
+        return cx.see(function)?.bind(cx, function, class)?.ok_or_else(refuse);
     }
-    let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
-    let function = cx.trace.wrap(&inner, tracker);
     let payload = (cx.runtime.factories.method)(function, class);
     Ok(cx.trace.produce(payload))
 }
