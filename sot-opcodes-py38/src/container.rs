@@ -122,15 +122,9 @@ fn build_slice(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     Ok(push(cx, slice))
 }
 
-/// True if the type of `items` supports iteration.
-fn is_iterable(cx: &mut OpcodeExecutor<'_>, items: VarId) -> Flow<bool> {
-    let says = object_model::lookup(cx, items, &"__iter__".into())?.is_some();
-    Ok(says || cx.has_special(items, "__getitem__")?)
-}
-
 /// `[*items]`
 fn extend_by_star(cx: &mut OpcodeExecutor<'_>, list: VarId, items: VarId) -> Flow<()> {
-    if !is_iterable(cx, items)? {
+    if !object_model::is_iterable(cx, items)? {
         let name = cx.type_name(items)?;
         return Err(cx.raise(PyTypeError::new_err(format!("Value after * must be an iterable, not {name}"))));
     }
@@ -181,7 +175,7 @@ fn build_tuple_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow
     let callable = below(cx, 1)?;
     let mut items = Vec::new();
     for part in parts {
-        if !is_iterable(cx, part)? {
+        if !object_model::is_iterable(cx, part)? {
             return Err(refuse_part(cx, callable, part)?);
         }
         items.extend(cx.unpack_into_list(part)?);

@@ -1,5 +1,6 @@
 """What running more of CPython's own tests translated found, those of its library: one case for each error that they showed."""
 
+import abc
 import bisect
 import builtins
 import collections
@@ -753,7 +754,41 @@ WRONG = {
     "split": lambda: re.compile("a").split("bab", None),
     "split_often": lambda: re.split("a", "bab", "x"),
     "split_number": lambda: re.split("a", 5),
+    "unpacked_match": lambda: one_of(*re.match("a", "a")),
+    "match_in_a_list": lambda: [*re.match("a", "a")],
+    "joined_match": lambda: ",".join(re.match("a", "a")),
+    "two_of_match": lambda: (lambda pair: [None for a, b in [pair]])(re.match("a", "a")),
+    "pairs_of_match": lambda: dict([re.match("a", "a")]),
+    "reduce": lambda: functools.reduce(max, 5),
+    "reduce_object": lambda: functools.reduce(max, object()),
+    "reduce_match": lambda: functools.reduce(max, re.match("a", "a")),
+    "abstract": lambda: Unfinished(1),
+    "abstract_keyword": lambda: Unfinished(a=1),
+    "abstract_init": lambda: UnfinishedWithInit(1),
+    "abstract_alone": lambda: Unfinished(),
+    "next": lambda: next(1, 2, 3),
+    "next_alone": lambda: next(),
+    "sum": lambda: sum(5, "a"),
+    "sum_of_texts": lambda: sum(["a"], "a"),
+    "ordered": lambda: collections.OrderedDict("ab"),
+    "ordered_numbers": lambda: collections.OrderedDict([1]),
+    "ordered_update": lambda: collections.OrderedDict(a=1).update([(1, 2), (1, 2, 3)]),
+    "heapreplace": lambda: heapq.heapreplace([], 1),
 }
+
+
+def one_of(item):
+    return item
+
+
+class Unfinished(abc.ABC):
+    @abc.abstractmethod
+    def work(self): ...
+
+
+class UnfinishedWithInit(Unfinished):
+    def __init__(self, a):
+        self.a = a
 
 
 @given(*[lambda name=name: (X, name) for name in sorted(WRONG)], hit=False)

@@ -213,7 +213,9 @@ builtin! { SUM = "sum" => |cx, args| {
     let [iterable, start] = args.named("sum", ["iterable", "start"], 1)?;
     let iterable = required(iterable)?;
     if let Some(start) = start {
-        refuse_text(cx, start)?;
+        if object_model::is_iterable(cx, iterable)? {
+            refuse_text(cx, start)?;
+        }
     }
     let total = match start {
         Some(start) => start,

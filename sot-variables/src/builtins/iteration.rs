@@ -62,7 +62,8 @@ builtin! { NEXT = "next" => |cx, args| match args.positional[..] {
     }
     _ => {
         let given = args.positional.len();
-        Err(cx.raise(PyTypeError::new_err(format!("next expected at least 1 argument, got {given}"))))
+        let expected = if given == 0 { "at least 1 argument" } else { "at most 2 arguments" };
+        Err(cx.raise(PyTypeError::new_err(format!("next expected {expected}, got {given}"))))
     }
 } }
 

@@ -31,10 +31,13 @@ macro_rules! twins {
 twins! { seen_as_heap, "heapq", "_heapq":
     HEAPIFY = "heapq:heapify", "heapify";
     HEAPPUSH = "heapq:heappush", "heappush";
-    HEAPPOP = "heapq:heappop", "heappop";
-    HEAPREPLACE = "heapq:heapreplace", "heapreplace";
     HEAPPUSHPOP = "heapq:heappushpop", "heappushpop";
     HEAPIFY_MAX = "heapq:_heapify_max", "_heapify_max";
+}
+
+twins! { seen_as_filled_heap, "heapq", "_heapq":
+    HEAPPOP = "heapq:heappop", "heappop";
+    HEAPREPLACE = "heapq:heapreplace", "heapreplace";
     HEAPPOP_MAX = "heapq:_heappop_max", "_heappop_max";
     HEAPREPLACE_MAX = "heapq:_heapreplace_max", "_heapreplace_max";
 }
@@ -54,10 +57,17 @@ fn seen_as_heap(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<CallArgs> 
     if !cx.type_of(heap)?.is(cx.py.get_type::<PyList>()) {
         return Err(refuse());
     }
-    if cx.see(heap)?.items(cx, heap)?.is_some_and(|items| items.is_empty()) && rest.is_empty() {
-        return Err(cannot("a function of heapq of an empty list, whose error has a text of its own"));
-    }
     Ok(CallArgs::positional(rest.to_vec()).with_receiver(heap))
+}
+
+/// The error about an empty list has another text in C.
+fn seen_as_filled_heap(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<CallArgs> {
+    let args = seen_as_heap(cx, args)?;
+    let heap = args.positional[0];
+    match cx.see(heap)?.items(cx, heap)? {
+        Some(items) if items.is_empty() => Err(cannot("an item of an empty heap")),
+        _ => Ok(args),
+    }
 }
 
 /// The functions in C call the methods of a sequence as those in Python do, but refuse what is no sequence.

@@ -6,7 +6,7 @@ use pyo3::types::PyList;
 
 use sot_core::builtin;
 use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::{cannot, fresh};
@@ -17,7 +17,7 @@ builtin! { BYTES_JOIN = "bytes.join" => |cx, args| join(cx, args) }
 
 fn join(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [separator, iterable] = args.exactly("join")?;
-    if !cx.has_special(iterable, "__iter__")? && !cx.has_special(iterable, "__getitem__")? {
+    if !object_model::is_iterable(cx, iterable)? {
         return Err(cx.raise(PyTypeError::new_err("can only join an iterable")));
     }
     let mut items = Vec::new();

@@ -131,7 +131,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `callable(*args, **kwargs)` with packed arguments, as all that the present instruction does.
     pub fn call_packed(&mut self, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<VarId> {
-        if !self.has_special(args, "__iter__")? && !self.has_special(args, "__getitem__")? {
+        if !object_model::is_iterable(self, args)? {
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`*` of an object that is not iterable"));
         }
         let positional = self.unpack_all(args)?;

@@ -205,11 +205,7 @@ fn take(cx: &mut OpcodeExecutor<'_>, iterator: VarId, count: usize) -> Flow<Vec<
 fn unpackable(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<Unpackable> {
     let is_iterable = match cx.known(iterable)? {
         Some(value) => value.try_iter().is_ok(),
-        None => {
-            // An `__iter__` that is `None` is called, too.
-            let says = object_model::lookup(cx, iterable, &"__iter__".into())?.is_some();
-            says || cx.has_special(iterable, "__getitem__")?
-        }
+        None => object_model::is_iterable(cx, iterable)?,
     };
     if !is_iterable {
         let name = cx.type_name(iterable)?;

@@ -15,6 +15,8 @@ use crate::builtins::attribute;
 use crate::classes::subclass;
 use crate::containers::hash_key::HashKey;
 
+const ORDERED_OF_OTHERS: &str = "an OrderedDict filled from items that are no pairs";
+
 /// Simulates `dict.update(mapping)`, for a mapping or an iterable of pairs.
 pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
     let set = |cx: &mut OpcodeExecutor<'_>, pairs: &[(Rc<HashKey>, VarId)]| {
@@ -167,11 +169,17 @@ fn each_pair(
     }
     let mut index = 0;
     cx.each(source, |cx, pair| {
-        if !cx.has_special(pair, "__iter__")? && !cx.has_special(pair, "__getitem__")? {
+        if !object_model::is_iterable(cx, pair)? {
+            if ordered {
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, ORDERED_OF_OTHERS));
+            }
             let text = format!("cannot convert dictionary update sequence element #{index} to a sequence");
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
         let items = cx.unpack_all(pair)?;
+        if ordered && items.len() != 2 {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, ORDERED_OF_OTHERS));
+        }
         let [key, value] = items[..] else {
             let len = items.len();
             let text = format!("dictionary update sequence element #{index} has length {len}; 2 is required");

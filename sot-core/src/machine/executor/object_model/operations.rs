@@ -108,6 +108,12 @@ pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     checked(cx, SpecialResult::Iterator, iterator)
 }
 
+/// True if the type of the object supports iteration. An `__iter__` that is `None` is called, too.
+pub fn is_iterable(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    let says = lookup(cx, this, &Rc::from("__iter__"))?.is_some();
+    Ok(says || has_special(cx, this, "__getitem__")? && is_sequence(cx, this)?)
+}
+
 /// True if C code takes the object for a sequence: its type has items by number. Types in C may have items by other
 /// keys only, such as matches of regular expressions.
 pub fn is_sequence(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
