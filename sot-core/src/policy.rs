@@ -20,6 +20,8 @@ pub enum ValuePolicy {
     Specialize,
     /// Does not specialise on yet another value.
     Generalize,
+    /// Specialises on each value, because a break would be an error: the function must become one graph.
+    SpecializeAlways,
 }
 
 /// Class of a value that differs from call to call; each has a limit of its own.
@@ -46,6 +48,7 @@ pub fn specialises_on(class: ValueClass, times_differed: usize, policy: ValuePol
 fn assumed_at_most(class: ValueClass, policy: ValuePolicy, is_resumed: bool) -> usize {
     let generalizes = policy == ValuePolicy::Generalize;
     match class {
+        _ if policy == ValuePolicy::SpecializeAlways => usize::MAX,
         ValueClass::Text if !generalizes => MAX_TEXTS,
         _ if is_resumed || generalizes => 1,
         ValueClass::Float => 4,

@@ -162,6 +162,25 @@ def test_stats_count_by_reason():
     assert sot.stats().reasons == {"data-dependent-control-flow": 1, "tensor-value": 1}
 
 
+def test_fullgraph_specialises_on_each_value_that_must_be_known(same):
+    """A number or text that differs from call to call would break the graph elsewhere."""
+    heads = paddle.nn.LayerDict({f"task{i}": paddle.nn.Linear(2, i + 1) for i in range(9)})
+
+    def fn(x, task, times, scale):
+        for _ in range(times):
+            x = x + 1
+        return heads[task](x) * (2.0 if scale > 0.5 else scale)
+
+    def calls():
+        return [(paddle.ones([2]), f"task{i % 9}", i % 12, i / 24) for i in range(24)]
+
+    whole = sot.symbolic_translate(fn, fullgraph=True)
+    with paddle.no_grad():
+        same([whole(*args) for args in calls()], [fn(*args) for args in calls()])
+    stats = sot.stats()
+    assert stats.graphs >= 12 and not stats.breaks and not stats.fallbacks
+
+
 def test_fullgraph_as_a_decorator():
     @sot.symbolic_translate(fullgraph=True)
     def whole(x):

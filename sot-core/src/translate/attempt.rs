@@ -53,7 +53,7 @@ pub(super) fn translate_to_the_end(
         let refusals = std::mem::take(&mut learnt.refusals);
         let (history, sizes) = history_of(cache, frame, policy);
         let sizes = match policy {
-            ValuePolicy::Specialize => sizes,
+            ValuePolicy::Specialize | ValuePolicy::SpecializeAlways => sizes,
             ValuePolicy::Generalize => sizes.breaking(closed.clone()),
         };
         let handover = Handover { sizes, planned: planned.take(), refusals };

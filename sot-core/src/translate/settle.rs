@@ -76,6 +76,9 @@ impl<'a> Account<'a> {
     }
 
     pub(super) fn policy(&self) -> ValuePolicy {
+        if self.cache.directives.forbids(Forbidden::Break) {
+            return ValuePolicy::SpecializeAlways;
+        }
         // Resume functions have lower limits anyway.
         let generalizes = self.cache.origin().is_none() && self.settling.balance(0).should_generalize();
         if generalizes {

@@ -240,10 +240,8 @@ impl ClassVariable {
             Some((new, _)) if new.is(&default_new) && is_abstract(&class)? => {
                 // CPython's own error names the abstract methods, or is about arguments, whatever they are.
                 let has_arguments = !args.positional.is_empty() || !args.keywords.is_empty();
-                cx.fold(|py| match has_arguments {
-                    true => py.get_type::<PyAny>().call_method1("__new__", (&class, py.None())),
-                    false => py.get_type::<PyAny>().call_method1("__new__", (&class,)),
-                })
+                let new = default_new.clone();
+                cx.fold(|py| if has_arguments { new.call1((&class, py.None())) } else { new.call1((&class,)) })
             }
             Some((new, _)) if new.is(&default_new) && is_plain(&class)? => {
                 let instance = InstanceVariable::make(cx, this, &class);

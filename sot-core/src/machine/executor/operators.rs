@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
@@ -322,14 +323,19 @@ fn try_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId)
 /// True for `lhs + rhs` if `lhs` inherits the concatenation of a sequence of C, and the class of `rhs` has an
 /// `__radd__` in Python. An addition of numbers is tried before the concatenation (`PyNumber_Add`).
 fn concatenates_last(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<bool> {
-    let is_of_python = |ty: &Bound<'_, PyAny>| ty.cast::<PyType>().is_ok_and(cpython::is_heap_type);
-    if op != BinaryOp::Add || !is_of_python(&cx.type_of(lhs)?) || !is_of_python(&cx.type_of(rhs)?) {
+    if op != BinaryOp::Add {
         return Ok(false);
     }
-    let Some((method, tracker)) = object_model::lookup(cx, lhs, &op.method().into())? else { return Ok(false) };
-    object_model::guard_identity(cx, &method, tracker);
-    let concatenates = object_model::is_method_of_sequence(&method);
-    Ok(concatenates && !cx.has_special(lhs, op.reflected())? && cx.has_special(rhs, op.reflected())?)
+    let heap_type =
+        |ty: Bound<'_, PyAny>| ty.cast_into::<PyType>().ok().filter(cpython::is_heap_type).map(Bound::unbind);
+    let (left, right) = (heap_type(cx.type_of(lhs)?), heap_type(cx.type_of(rhs)?));
+    let (Some(left), Some(_)) = (left, right) else { return Ok(false) };
+    let method = cpython::type_lookup(left.bind(cx.py), intern!(cx.py, "__add__"));
+    let Some(method) = method.filter(object_model::is_method_of_sequence) else { return Ok(false) };
+    if let Some((_, tracker)) = object_model::lookup(cx, lhs, &op.method().into())? {
+        object_model::guard_identity(cx, &method, tracker);
+    }
+    Ok(!cx.has_special(lhs, op.reflected())? && cx.has_special(rhs, op.reflected())?)
 }
 
 /// True for `lhs *= rhs` if `lhs` is of a class written in Python and `rhs` is a sequence of C. Such a sequence repeats
