@@ -3,6 +3,7 @@
 The graph ends at a write to shared memory, and the same tensors see the write as in eager mode.
 """
 
+import numpy as np
 import paddle
 import pytest
 
@@ -537,4 +538,50 @@ def test_views_that_tensors_describe(view, other, least, monkeypatch):
                     result[0].zero_()
                 seen[-1].append((x.tolist(), x.inplace_version, str(result)))
         assert seen[0] == seen[1]
+    assert sot.stats().graphs and not sot.stats().graph_errors
+
+
+GIVEN = {
+    "reshape": lambda x: paddle.reshape(x=x, shape=[4]),
+    "reshape shape first": lambda x: paddle.reshape(shape=[4], x=x),
+    "unsqueeze": lambda x: paddle.unsqueeze(x=x, axis=0),
+    "squeeze": lambda x: paddle.squeeze(x=x.unsqueeze(0), axis=0),
+    "transpose": lambda x: paddle.transpose(x=x, perm=[1, 0]),
+    "flatten": lambda x: paddle.flatten(x=x),
+    "slice": lambda x: paddle.slice(input=x, axes=[0], starts=[0], ends=[1]),
+    "split": lambda x: paddle.split(x=x, num_or_sections=2)[1],
+    "unbind": lambda x: paddle.unbind(input=x)[1],
+    "numpy axis": lambda x: x.unsqueeze(np.int64(0)),
+    "numpy shape": lambda x: x.reshape([np.int64(4), 1]),
+    "numpy row": lambda x: x[np.int64(1)],
+    "numpy rows": lambda x: x[np.int64(0) : np.int64(1)],
+}
+
+
+@pytest.mark.parametrize("least", ["0", "10000"], ids=["program", "calls"])
+@pytest.mark.parametrize("written", ["base", "view"])
+@pytest.mark.parametrize("name", GIVEN)
+def test_views_of_a_tensor_that_a_keyword_gives(name, written, least, monkeypatch):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", least)
+
+    def written_inside(x):
+        base = x * 1
+        view = GIVEN[name](base)
+        (base if written == "base" else view).add_(paddle.ones([1]))
+        return base * 1, view * 1
+
+    def written_outside(x):
+        base = x * 1
+        return base, GIVEN[name](base)
+
+    def run(call, fn):
+        base, view = call(paddle.arange(4, dtype="float32").reshape([2, 2]))
+        if fn is written_outside:
+            (base if written == "base" else view).zero_()
+        return base.tolist(), view.tolist()
+
+    for fn in (written_inside, written_outside):
+        fast = sot.symbolic_translate(fn)
+        for _ in range(3):
+            assert run(fast, fn) == run(fn, fn)
     assert sot.stats().graphs and not sot.stats().graph_errors

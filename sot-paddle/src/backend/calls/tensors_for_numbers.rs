@@ -107,7 +107,10 @@ impl KnownSignatures {
             if let Some(value) = first_value(paddle, &argument)? {
                 let known = self.parameters(paddle, callee, &name, &mut parameters)?;
                 let keyword: String = keyword.extract()?;
-                if let Some(parameter) = known.iter().find(|parameter| parameter.name == keyword) {
+                let named = |name: &str| known.iter().find(|parameter| parameter.name == name);
+                // Newer releases take PyTorch's name, too, which the signature does not show.
+                let alias = || if keyword == "dim" { named("axis") } else { None };
+                if let Some(parameter) = named(&keyword).or_else(alias) {
                     parameter.refuse(paddle, &name, &argument, &value)?;
                 }
             }

@@ -10,10 +10,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 use sot_core::backend::CallKind;
+use sot_core::cpython;
 
 use crate::backend::graph::builder::identity;
 use crate::backend::numbers::twin::with_values;
 use crate::backend::paddle::Paddle;
+
+use super::in_place::refuse;
 
 /// Operations whose result may be a view of their first operand. For some operands it is a copy,
 /// which is made again by the same call.
@@ -40,11 +43,13 @@ pub(crate) const VIEWS: &[&str] = &[
     "pd_op.view_shape",
 ];
 
-/// A call that makes a view of its first argument.
+/// A call that makes a view of one of its arguments.
 pub(crate) struct Step {
     /// `None` for a method.
     function: Option<Py<PyAny>>,
     method: Py<PyAny>,
+    /// The keyword by which the tensor is given; `None` if it is the first argument.
+    source: Option<Py<PyAny>>,
     rest: Py<PyTuple>,
     keywords: Option<Py<PyDict>>,
     /// Index of the view among the results, if the call returns several.
@@ -73,19 +78,54 @@ struct View {
 pub(crate) struct Views(HashMap<u64, View>);
 
 impl Views {
-    /// Notes the results of a statement that are views of its first argument. Other values among the arguments, such as
-    /// a size or a tensor whose shape is taken over, are needed to make the view again.
+    /// Notes the results of a statement that are views of its first argument, or of a tensor among its keywords. Other
+    /// values among the arguments, such as a size or a tensor whose shape is taken over, are needed to make the view
+    /// again.
     pub(crate) fn note<'py>(
         &mut self,
         paddle: &Paddle,
         (kind, callee): (CallKind, &Bound<'py, PyAny>),
         args: &Bound<'py, PyTuple>,
         keywords: Option<&Bound<'py, PyDict>>,
-        result: &Bound<'_, PyAny>,
+        result: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
-        let Ok(source) = args.get_item(0) else { return Ok(()) };
-        let rest = args.get_slice(1, args.len());
-        if matches!(kind, CallKind::Object(_) | CallKind::InPlace) || !paddle.is_value(&source) {
+        if matches!(kind, CallKind::Object(_) | CallKind::InPlace) {
+            return Ok(());
+        }
+        let items = results(paddle, result);
+        if items.is_empty() {
+            return Ok(());
+        }
+        let first = args.get_item(0).ok().filter(|first| paddle.is_value(first));
+        if let Some(source) = first {
+            let rest = args.get_slice(1, args.len());
+            return self.note_all(paddle, (kind, callee), (&source, None), (&rest, keywords), &items);
+        }
+        for (name, source) in keywords.into_iter().flatten().filter(|(_, given)| paddle.is_value(given)) {
+            let others = keywords.map(PyDictMethods::copy).transpose()?;
+            others.as_ref().map_or(Ok(()), |others| others.del_item(&name))?;
+            self.note_all(paddle, (kind, callee), (&source, Some(&name)), (args, others.as_ref()), &items)?;
+        }
+        Ok(())
+    }
+
+    /// Notes those of the results that are views of `source`, which is given by a keyword or as the first argument.
+    fn note_all<'py>(
+        &mut self,
+        paddle: &Paddle,
+        (kind, callee): (CallKind, &Bound<'py, PyAny>),
+        (source, keyword): (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
+        (rest, keywords): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+        items: &[(Option<usize>, Bound<'py, PyAny>)],
+    ) -> PyResult<()> {
+        let id = identity(paddle, source)?;
+        let mut views = Vec::new();
+        for (index, item) in items {
+            if is_view(paddle, item, id)? {
+                views.push((*index, item));
+            }
+        }
+        if views.is_empty() {
             return Ok(());
         }
         let mut found = Vec::new();
@@ -95,41 +135,21 @@ impl Views {
             Ok(one.clone())
         };
         for argument in rest.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values)) {
-            if !is_plain(paddle, &with_values(paddle, &argument, &mut taken_out)?) {
-                return Ok(());
+            if !is_kept(paddle, &with_values(paddle, &argument, &mut taken_out)?) {
+                return refuse("a view is made with an argument that may change");
             }
         }
-        let step = |index| Step {
-            function: (kind == CallKind::Api).then(|| callee.clone().unbind()),
-            method: callee.clone().unbind(),
-            rest: rest.clone().unbind(),
-            keywords: keywords.map(|keywords| keywords.clone().unbind()),
-            index,
-            numbers: found.iter().map(|number| number.clone_ref(source.py())).collect(),
-        };
-        if paddle.is_value(result) {
-            return self.note_one(paddle, &source, result, || step(None));
-        }
-        let items = match (result.cast::<PyList>(), result.cast::<PyTuple>()) {
-            (Ok(list), _) => list.to_tuple(),
-            (_, Ok(tuple)) => tuple.clone(),
-            _ => return Ok(()),
-        };
-        for (index, item) in items.iter().enumerate().filter(|(_, item)| paddle.is_value(item)) {
-            self.note_one(paddle, &source, &item, || step(Some(index)))?;
-        }
-        Ok(())
-    }
-
-    fn note_one(
-        &mut self,
-        paddle: &Paddle,
-        source_value: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-        step: impl FnOnce() -> Step,
-    ) -> PyResult<()> {
-        if is_view(paddle, value, identity(paddle, source_value)?)? {
-            self.note_step(paddle, source_value, value, step())?;
+        for (index, item) in views {
+            let step = Step {
+                function: (kind == CallKind::Api).then(|| callee.clone().unbind()),
+                method: callee.clone().unbind(),
+                source: keyword.map(|keyword| keyword.clone().unbind()),
+                rest: rest.clone().unbind(),
+                keywords: keywords.map(|keywords| keywords.clone().unbind()),
+                index,
+                numbers: found.iter().map(|number| number.clone_ref(source.py())).collect(),
+            };
+            self.note_step(paddle, source, item, step)?;
         }
         Ok(())
     }
@@ -175,7 +195,8 @@ impl Step {
     ) -> Step {
         let method = PyString::intern(py, name).into_any().unbind();
         let keywords = keywords.map(|keywords| keywords.clone().unbind());
-        Step { function: None, method, rest: rest.clone().unbind(), keywords, index: None, numbers: Vec::new() }
+        let rest = rest.clone().unbind();
+        Step { function: None, method, source: None, rest, keywords, index: None, numbers: Vec::new() }
     }
 
     /// The values whose numbers are needed to make the view again.
@@ -201,12 +222,17 @@ impl Step {
                 *given = with_values(paddle, given.as_any(), &mut put_in)?.cast_into()?;
             }
         }
-        let result = match &self.function {
-            Some(function) => {
+        let result = match (&self.function, &self.source) {
+            (Some(function), Some(source)) => {
+                let given = keywords.map_or_else(|| Ok(PyDict::new(py)), |keywords| keywords.copy())?;
+                given.set_item(source, tensor)?;
+                function.bind(py).call(&rest, Some(&given))?
+            }
+            (Some(function), None) => {
                 let args: Vec<_> = std::iter::once(tensor.clone()).chain(rest.iter()).collect();
                 function.bind(py).call(PyTuple::new(py, args)?, keywords.as_ref())?
             }
-            None => tensor.getattr(self.method.bind(py).cast::<PyString>()?)?.call(&rest, keywords.as_ref())?,
+            (None, _) => tensor.getattr(self.method.bind(py).cast::<PyString>()?)?.call(&rest, keywords.as_ref())?,
         };
         match self.index {
             Some(index) => result.get_item(index),
@@ -219,12 +245,27 @@ impl Step {
         Step {
             function: self.function.as_ref().map(|function| function.clone_ref(py)),
             method: self.method.clone_ref(py),
+            source: self.source.as_ref().map(|source| source.clone_ref(py)),
             rest: self.rest.clone_ref(py),
             keywords: self.keywords.as_ref().map(|keywords| keywords.clone_ref(py)),
             numbers: self.numbers.iter().map(|number| number.clone_ref(py)).collect(),
             index: self.index,
         }
     }
+}
+
+/// Returns the values among the results of a statement, each with its index if there are several results.
+fn results<'py>(paddle: &Paddle, result: &Bound<'py, PyAny>) -> Vec<(Option<usize>, Bound<'py, PyAny>)> {
+    if paddle.is_value(result) {
+        return vec![(None, result.clone())];
+    }
+    let items = match (result.cast::<PyList>(), result.cast::<PyTuple>()) {
+        (Ok(list), _) => list.to_tuple(),
+        (_, Ok(tuple)) => tuple.clone(),
+        _ => return Vec::new(),
+    };
+    let indexed = items.iter().enumerate().map(|(index, item)| (Some(index), item));
+    indexed.filter(|(_, item)| paddle.is_value(item)).collect()
 }
 
 /// True if only operations that make views lie between a value and its source.
@@ -243,22 +284,37 @@ fn is_view(paddle: &Paddle, value: &Bound<'_, PyAny>, source: u64) -> PyResult<b
 
 /// True if an argument consists of numbers, strings, slices, element types and places.
 pub(crate) fn is_plain(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> bool {
+    consists_of(argument, &|part| is_plain_part(paddle, part))
+}
+
+/// True if an argument can be kept for a later call: it does not change meanwhile.
+fn is_kept(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> bool {
+    let generic = cpython::import(argument.py(), "numpy").and_then(|numpy| numpy.getattr("generic")).ok();
+    let is_number = |part: &Bound<'_, PyAny>| generic.as_ref().is_some_and(|ty| part.is_instance(ty).unwrap_or(false));
+    consists_of(argument, &|part| is_plain_part(paddle, part) || is_number(part))
+}
+
+/// True if an argument consists of such parts, in slices, tuples and lists.
+fn consists_of(argument: &Bound<'_, PyAny>, is_part: &dyn Fn(&Bound<'_, PyAny>) -> bool) -> bool {
     if let Ok(slice) = argument.cast::<PySlice>() {
-        return ["start", "stop", "step"]
-            .iter()
-            .all(|part| slice.getattr(part).is_ok_and(|part| is_plain(paddle, &part)));
+        let parts = ["start", "stop", "step"];
+        return parts.iter().all(|part| slice.getattr(part).is_ok_and(|part| consists_of(&part, is_part)));
     }
     if let Ok(items) = argument.cast::<PyTuple>() {
-        return items.iter().all(|item| is_plain(paddle, &item));
+        return items.iter().all(|item| consists_of(&item, is_part));
     }
     if let Ok(items) = argument.cast::<PyList>() {
-        return items.iter().all(|item| is_plain(paddle, &item));
+        return items.iter().all(|item| consists_of(&item, is_part));
     }
-    argument.is_none()
-        || argument.is_instance_of::<PyBool>()
-        || argument.is_instance_of::<PyInt>()
-        || argument.is_instance_of::<PyFloat>()
-        || argument.is_instance_of::<PyString>()
-        || argument.is_instance_of::<PyEllipsis>()
-        || paddle.is_plain_value(argument)
+    is_part(argument)
+}
+
+fn is_plain_part(paddle: &Paddle, part: &Bound<'_, PyAny>) -> bool {
+    part.is_none()
+        || part.is_instance_of::<PyBool>()
+        || part.is_instance_of::<PyInt>()
+        || part.is_instance_of::<PyFloat>()
+        || part.is_instance_of::<PyString>()
+        || part.is_instance_of::<PyEllipsis>()
+        || paddle.is_plain_value(part)
 }
