@@ -378,3 +378,15 @@ def test_writes_that_raise_are_caught_where_they_are():
             result, caught = run(x * 2 if fn is of_a_result else x)
             seen.append((result.tolist(), caught))
         assert seen[0] == seen[1]
+
+
+def test_strides_of_an_argument(same):
+    def fn(x):
+        y = x * 2
+        return x.stride(), x.strides, x.contiguous().stride(), y + 1
+
+    fast = sot.symbolic_translate(fn)
+    # `contiguous` lays out its argument anew.
+    for made in (lambda: paddle.ones([2, 3]).t(), lambda: paddle.ones([3, 2]), lambda: paddle.ones([4, 3])[::2].t()):
+        same(fast(made()), fn(made()))
+    assert sot.stats().graphs

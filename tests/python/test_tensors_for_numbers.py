@@ -47,6 +47,11 @@ CALLS = {
     "filled with it": (lambda x, i: (x * 1).fill_(i), ONE),
     "a list that is one tensor": (lambda x, i: paddle.concat(x, 0), ONE),
     "clip": (lambda x, i: x.clip(min=i.astype("float32")), ONE),
+    "where of numbers": (lambda x, i: paddle.where(x, 1.0, 0.0), ONE),
+    "where of a number": (lambda x, i: paddle.where(x.astype("int32"), x, 0.0), ONE),
+    "where of a row": (lambda x, i: paddle.where(x, x, paddle.zeros([3])), ONE),
+    "where of a mask": (lambda x, i: paddle.where(x > 1, x, 0.0), ONE),
+    "power in place": (lambda x, i: x.pow_(i), ONE),
 }
 for dtype in ("bool", "uint8", "int16", "float16", "int32", "float32"):
     CALLS[f"unique of {dtype}"] = (lambda x, i, dtype=dtype: paddle.unique(x.astype(dtype)), ONE)

@@ -551,6 +551,9 @@ GIVEN = {
     "slice": lambda x: paddle.slice(input=x, axes=[0], starts=[0], ends=[1]),
     "split": lambda x: paddle.split(x=x, num_or_sections=2)[1],
     "unbind": lambda x: paddle.unbind(input=x)[1],
+    "layer": paddle.nn.Flatten(0),
+    "layers": paddle.nn.Sequential(paddle.nn.Flatten(0), paddle.nn.Identity()),
+    "layer back": lambda x: paddle.nn.Unflatten(0, [2, 2])(x.flatten()),
     "numpy axis": lambda x: x.unsqueeze(np.int64(0)),
     "numpy shape": lambda x: x.reshape([np.int64(4), 1]),
     "numpy row": lambda x: x[np.int64(1)],
@@ -561,7 +564,7 @@ GIVEN = {
 @pytest.mark.parametrize("least", ["0", "10000"], ids=["program", "calls"])
 @pytest.mark.parametrize("written", ["base", "view"])
 @pytest.mark.parametrize("name", GIVEN)
-def test_views_of_a_tensor_that_a_keyword_gives(name, written, least, monkeypatch):
+def test_views_that_are_made_in_other_ways(name, written, least, monkeypatch):
     monkeypatch.setenv("MIN_GRAPH_SIZE", least)
 
     def written_inside(x):

@@ -43,6 +43,7 @@ pub(super) const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("cuda", "copies between devices; move it out of the hot function"),
     ("pin_memory", "copies between devices; move it out of the hot function"),
     ("is_contiguous", "depends on the memory layout at run time"),
+    ("stride", "depends on the memory layout at run time"),
 ];
 
 /// Attributes that are read or called as those of any object: Python code that calls other methods, or C code that is

@@ -93,7 +93,7 @@ impl KnownSignatures {
             return Ok(());
         }
         let Some(name) = scalar::name(callee)? else { return Ok(()) };
-        refuse_missing_kernel(paddle, &name, args)?;
+        refuse_types(paddle, &name, args)?;
         let mut parameters = None;
         for (at, argument) in args.iter().enumerate() {
             if let Some(value) = first_value(paddle, &argument)? {
@@ -176,15 +176,23 @@ impl Parameter {
     }
 }
 
-fn refuse_missing_kernel(paddle: &Paddle, name: &str, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-    let first = if name == "unique" { args.iter().next() } else { None };
-    let Some(value) = first.filter(|first| paddle.is_value(first)) else { return Ok(()) };
-    let dtype = dtype(paddle, &value)?;
-    if TYPES_OF_UNIQUE.contains(&&*dtype) {
-        Ok(())
-    } else {
-        Err(PyNotImplementedError::new_err(format!("{name} has no kernel for {dtype}")))
-    }
+/// Refuses a call that eager mode refuses by the element type of a tensor, or by there being one, and a program does
+/// not, or that ends the process.
+fn refuse_types(paddle: &Paddle, name: &str, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let value = |at: usize| args.get_item(at).ok().filter(|value| paddle.is_value(value));
+    let why = match (name, value(0), value(1)) {
+        ("unique", Some(value), _) => {
+            let dtype = dtype(paddle, &value)?;
+            (!TYPES_OF_UNIQUE.contains(&&*dtype)).then(|| format!("unique has no kernel for {dtype}"))
+        }
+        ("where", Some(condition), _) if args.len() > 1 => {
+            let dtype = dtype(paddle, &condition)?;
+            (dtype != "bool").then(|| format!("where takes a condition of bool, not of {dtype}"))
+        }
+        ("pow_", _, Some(_)) => Some("pow_ takes no tensor".to_owned()),
+        _ => None,
+    };
+    why.map_or(Ok(()), |why| Err(PyNotImplementedError::new_err(why)))
 }
 
 fn dtype(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<String> {

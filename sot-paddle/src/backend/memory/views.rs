@@ -89,7 +89,7 @@ impl Views {
         keywords: Option<&Bound<'py, PyDict>>,
         result: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
-        if matches!(kind, CallKind::Object(_) | CallKind::InPlace) {
+        if kind == CallKind::InPlace {
             return Ok(());
         }
         let items = results(paddle, result);
@@ -141,7 +141,7 @@ impl Views {
         }
         for (index, item) in views {
             let step = Step {
-                function: (kind == CallKind::Api).then(|| callee.clone().unbind()),
+                function: (kind != CallKind::Method).then(|| callee.clone().unbind()),
                 method: callee.clone().unbind(),
                 source: keyword.map(|keyword| keyword.clone().unbind()),
                 rest: rest.clone().unbind(),
