@@ -109,3 +109,15 @@ def test_a_function_of_the_program_takes_tensors_for_what_it_likes():
         fast = sot.symbolic_translate(function)
         assert fast(x, number).tolist() == function(x, number).tolist()
         assert sot.stats().graphs and not sot.stats().breaks, sot.stats()
+
+
+def test_the_shape_of_what_a_tensor_gathers():
+    def function(x, index, axis):
+        result = paddle.gather(x * 1, index, axis=axis)
+        return result, list(result.shape)
+
+    fast, x, index = sot.symbolic_translate(function), paddle.ones([3, 4]), paddle.to_tensor([0])
+    for axis in (0, 1, 0):
+        axis = paddle.to_tensor(axis)
+        assert fast(x, index, axis)[1] == function(x, index, axis)[1]
+    assert sot.stats().graphs

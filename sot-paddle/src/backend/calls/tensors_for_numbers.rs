@@ -62,6 +62,9 @@ const OF_FLOATS: [&str; 1] = ["fill_"];
 /// Functions that take no tensor in the place of a sequence. Others take it apart.
 const OF_SEQUENCES: [&str; 3] = ["cat", "concat", "index_put"];
 
+/// Functions whose static counterpart gives the result the same shape whatever the number of the tensor is.
+const OF_FIXED_SHAPES: [&str; 1] = ["gather"];
+
 /// Words in annotations of parameters that take no tensor.
 const PLAIN: [&str; 10] = ["None", "Sequence", "bool", "float", "int", "list", "str", "tuple", "Number", "Literal"];
 
@@ -165,7 +168,9 @@ impl Parameter {
             Takes::Number => !sizes::is_taken_by(function),
             Takes::Float => OF_FLOATS.contains(&function),
             Takes::Sequence => OF_SEQUENCES.contains(&function) && paddle.is_value(argument),
-            Takes::Integers => !matches!(&*dtype(paddle, value)?, "int32" | "int64"),
+            Takes::Integers => {
+                OF_FIXED_SHAPES.contains(&function) || !matches!(&*dtype(paddle, value)?, "int32" | "int64")
+            }
             Takes::Anything => false,
         };
         if is_refused {
