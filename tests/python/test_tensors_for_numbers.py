@@ -52,6 +52,10 @@ CALLS = {
     "where of a row": (lambda x, i: paddle.where(x, x, paddle.zeros([3])), ONE),
     "where of a mask": (lambda x, i: paddle.where(x > 1, x, 0.0), ONE),
     "power in place": (lambda x, i: x.pow_(i), ONE),
+    "inner": (lambda x, i: paddle.inner(x, x), ONE),
+    "inner of one": (lambda x, i: paddle.inner(x[:1, :1], x[1:, :1]), ONE),
+    "inner of ones": (lambda x, i: paddle.inner(x[0, :1], x[1, :1]), ONE),
+    "inner of one and many": (lambda x, i: x[0, :1].inner(x[:, :1]), ONE),
 }
 for dtype in ("bool", "uint8", "int16", "float16", "int32", "float32"):
     CALLS[f"unique of {dtype}"] = (lambda x, i, dtype=dtype: paddle.unique(x.astype(dtype)), ONE)
@@ -62,7 +66,7 @@ def outcome(function, *args):
         result = function(*args)
     except Exception as error:
         return type(error)
-    return str(result.dtype), result.astype("float32").tolist()
+    return str(result.dtype), list(result.shape), result.astype("float32").tolist()
 
 
 @pytest.mark.parametrize("min_size", [None, 0])

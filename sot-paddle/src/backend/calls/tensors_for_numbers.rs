@@ -195,6 +195,10 @@ fn refuse_types(paddle: &Paddle, name: &str, args: &Bound<'_, PyTuple>) -> PyRes
             (dtype != "bool").then(|| format!("where takes a condition of bool, not of {dtype}"))
         }
         ("pow_", _, Some(_)) => Some("pow_ takes no tensor".to_owned()),
+        ("inner", Some(x), Some(y)) => {
+            let why = "inner of a tensor with one element is a product, of the shape of both, in eager mode only";
+            (is_single(paddle, &x)? || is_single(paddle, &y)?).then(|| why.to_owned())
+        }
         _ => None,
     };
     why.map_or(Ok(()), |why| Err(PyNotImplementedError::new_err(why)))
@@ -202,6 +206,12 @@ fn refuse_types(paddle: &Paddle, name: &str, args: &Bound<'_, PyTuple>) -> PyRes
 
 fn dtype(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(meta::of_value(paddle, value)?.map(|meta| meta.dtype.to_string()).unwrap_or_default())
+}
+
+/// True if a value has one element.
+fn is_single(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let meta = meta::of_value(paddle, value)?;
+    Ok(meta.is_some_and(|meta| meta.shape.iter().all(|size| *size == Some(1))))
 }
 
 /// Returns the first graph value in an argument.
