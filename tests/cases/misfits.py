@@ -1,6 +1,7 @@
 """What the interpreter says of operands that an operation cannot take: its own words, of this version."""
 
 import collections
+import functools
 import math
 import operator
 
@@ -101,6 +102,7 @@ def test_iterables_that_are_none(x):
     works += [lambda value: "".join(value), lambda value: dict(value), lambda value: sorted(value), lambda value: max(value)]
     works += [lambda value: sum(value), lambda value: iter(value), lambda value: next(value), lambda value: reversed(value)]
     works += [lambda value: iter(value, 1), lambda value: named(*value), lambda value: named(**value)]
+    works += [lambda value: functools.reduce(max, value), lambda value: sum(value, "a"), lambda value: dict([value])]
     return x + 1, all_told(works)
 
 

@@ -213,7 +213,7 @@ builtin! { SUM = "sum" => |cx, args| {
     let [iterable, start] = args.named("sum", ["iterable", "start"], 1)?;
     let iterable = required(iterable)?;
     if let Some(start) = start {
-        if object_model::is_iterable(cx, iterable)? {
+        if object_model::can_be_iterated(cx, iterable)? {
             refuse_text(cx, start)?;
         }
     }

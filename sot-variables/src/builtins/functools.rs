@@ -214,7 +214,7 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, function: VarId, iterable: VarId, initial
     let reduce = library(cx.py, "functools", "reduce")?;
     let tracker = cx.trace.trackers.constant(reduce.clone_ref(cx.py));
     let rest = cx.trace.wrap(reduce.bind(cx.py), tracker);
-    if !object_model::is_iterable(cx, iterable)? {
+    if !object_model::can_be_iterated(cx, iterable)? {
         return Err(cx.raise(PyTypeError::new_err("reduce() arg 2 must support iteration")));
     }
     let iterator = cx.iter(iterable)?;

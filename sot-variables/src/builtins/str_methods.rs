@@ -17,7 +17,7 @@ builtin! { BYTES_JOIN = "bytes.join" => |cx, args| join(cx, args) }
 
 fn join(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [separator, iterable] = args.exactly("join")?;
-    if !object_model::is_iterable(cx, iterable)? {
+    if !object_model::can_be_iterated(cx, iterable)? {
         return Err(cx.raise(PyTypeError::new_err("can only join an iterable")));
     }
     let mut items = Vec::new();

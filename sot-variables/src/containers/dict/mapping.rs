@@ -169,7 +169,7 @@ fn each_pair(
     }
     let mut index = 0;
     cx.each(source, |cx, pair| {
-        if !object_model::is_iterable(cx, pair)? {
+        if !object_model::can_be_iterated(cx, pair)? {
             if ordered {
                 return Err(Unwind::break_graph(ReasonId::UnsupportedCall, ORDERED_OF_OTHERS));
             }

@@ -18,8 +18,8 @@ pub use lookup::{
     lookup_in_type, type_tracker, type_variable,
 };
 pub use operations::{
-    binary, call, compare, contains, contains_among, equal, graph_argument, inplace, is_iterable, is_nan, is_sequence,
-    iter, len, next, refuse_own_methods, truth,
+    binary, call, can_be_iterated, compare, contains, contains_among, equal, graph_argument, inplace, is_iterable,
+    is_nan, is_sequence, iter, len, next, refuse_own_methods, truth,
 };
 pub(crate) use operations::{is_method_of_sequence, repeats};
 pub use special_methods::{call_special, checked, convert, find_special, has_special};

@@ -114,6 +114,18 @@ pub fn is_iterable(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
     Ok(says || has_special(cx, this, "__getitem__")? && is_sequence(cx, this)?)
 }
 
+/// True if the object can be iterated over, unlike one whose `__iter__` is `None`.
+pub fn can_be_iterated(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    match lookup(cx, this, &Rc::from("__iter__"))? {
+        Some((found, tracker)) if found.is_none() => {
+            guard_identity(cx, &found, tracker);
+            Ok(false)
+        }
+        Some(_) => Ok(true),
+        None => is_iterable(cx, this),
+    }
+}
+
 /// True if C code takes the object for a sequence: its type has items by number. Types in C may have items by other
 /// keys only, such as matches of regular expressions.
 pub fn is_sequence(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
