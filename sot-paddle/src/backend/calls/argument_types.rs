@@ -135,7 +135,7 @@ fn is_known(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// True if the function or type is one of Paddle's.
-pub(super) fn is_frameworks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn is_frameworks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let module: Option<String> = object.getattr_opt("__module__")?.and_then(|module| module.extract().ok());
     Ok(module.is_some_and(|module| module == "paddle" || module.starts_with("paddle.")))
 }

@@ -12,6 +12,7 @@ use pyo3::types::{PyBool, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, P
 use sot_core::backend::CallKind;
 use sot_core::cpython;
 
+use crate::backend::calls::argument_types::is_frameworks;
 use crate::backend::graph::builder::identity;
 use crate::backend::numbers::twin::with_values;
 use crate::backend::paddle::Paddle;
@@ -121,7 +122,7 @@ impl Views {
         let id = identity(paddle, source)?;
         let mut views = Vec::new();
         for (index, item) in items {
-            if is_view(paddle, item, id)? {
+            if identity(paddle, item)? != id && is_view(paddle, item, id)? {
                 views.push((*index, item));
             }
         }
@@ -136,7 +137,11 @@ impl Views {
         };
         for argument in rest.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values)) {
             if !is_kept(paddle, &with_values(paddle, &argument, &mut taken_out)?) {
-                return refuse("a view is made with an argument that may change");
+                // A function of the program's may take anything; what it gives counts as no view then.
+                if kind == CallKind::Method || is_frameworks(callee)? {
+                    return refuse("a view is made with an argument that may change");
+                }
+                return Ok(());
             }
         }
         for (index, item) in views {
