@@ -68,6 +68,10 @@ const OF_FIXED_SHAPES: [&str; 1] = ["gather"];
 /// Words in annotations of parameters that take no tensor.
 const PLAIN: [&str; 10] = ["None", "Sequence", "bool", "float", "int", "list", "str", "tuple", "Number", "Literal"];
 
+/// Functions that [`refuse_types`] looks at, with their first parameters.
+const TYPED: [(&str, [&str; 2]); 4] =
+    [("inner", ["x", "y"]), ("pow_", ["x", "y"]), ("unique", ["x", "axis"]), ("where", ["condition", "x"])];
+
 /// Element types of which `unique` has kernels. For others, the static function ends the process.
 const TYPES_OF_UNIQUE: [&str; 4] = ["float32", "float64", "int32", "int64"];
 
@@ -96,7 +100,7 @@ impl KnownSignatures {
             return Ok(());
         }
         let Some(name) = scalar::name(callee)? else { return Ok(()) };
-        refuse_types(paddle, &name, args)?;
+        refuse_types(paddle, &name, args, kwargs)?;
         let mut parameters = None;
         for (at, argument) in args.iter().enumerate() {
             if let Some(value) = first_value(paddle, &argument)? {
@@ -181,16 +185,26 @@ impl Parameter {
     }
 }
 
-/// Refuses a call that eager mode refuses by the element type of a tensor, or by there being one, and a program does
-/// not, or that ends the process.
-fn refuse_types(paddle: &Paddle, name: &str, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-    let value = |at: usize| args.get_item(at).ok().filter(|value| paddle.is_value(value));
-    let why = match (name, value(0), value(1)) {
+/// Refuses calls whose tensors eager mode treats in another way than a program does: it refuses their element type, or
+/// that there is a tensor, or gives another shape. Some of them would end the process.
+fn refuse_types(
+    paddle: &Paddle,
+    name: &str,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let Some((_, names)) = TYPED.iter().find(|(function, _)| *function == name) else { return Ok(()) };
+    let value = |at: usize| -> PyResult<_> {
+        let by_name = || kwargs.map(|kwargs| kwargs.get_item(names[at])).transpose().map(Option::flatten);
+        let given = args.get_item(at).map_or_else(|_| by_name(), |given| Ok(Some(given)))?;
+        Ok(given.filter(|given| paddle.is_value(given)))
+    };
+    let why = match (name, value(0)?, value(1)?) {
         ("unique", Some(value), _) => {
             let dtype = dtype(paddle, &value)?;
             (!TYPES_OF_UNIQUE.contains(&&*dtype)).then(|| format!("unique has no kernel for {dtype}"))
         }
-        ("where", Some(condition), _) if args.len() > 1 => {
+        ("where", Some(condition), _) if args.len() + kwargs.map_or(0, PyDictMethods::len) > 1 => {
             let dtype = dtype(paddle, &condition)?;
             (dtype != "bool").then(|| format!("where takes a condition of bool, not of {dtype}"))
         }

@@ -137,7 +137,8 @@ impl Views {
         };
         for argument in rest.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values)) {
             if !is_kept(paddle, &with_values(paddle, &argument, &mut taken_out)?) {
-                // A function of the program's may take anything; what it gives counts as no view then.
+                // The program's own functions may take any object. Their result then counts as one with memory of its
+                // own.
                 if kind == CallKind::Method || is_frameworks(callee)? {
                     return refuse("a view is made with an argument that may change");
                 }
@@ -294,12 +295,14 @@ pub(crate) fn is_plain(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> bool {
 
 /// True if an argument can be kept for a later call: it does not change meanwhile.
 fn is_kept(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> bool {
-    let generic = cpython::import(argument.py(), "numpy").and_then(|numpy| numpy.getattr("generic")).ok();
-    let is_number = |part: &Bound<'_, PyAny>| generic.as_ref().is_some_and(|ty| part.is_instance(ty).unwrap_or(false));
-    consists_of(argument, &|part| is_plain_part(paddle, part) || is_number(part))
+    consists_of(argument, &|part| is_plain_part(paddle, part) || is_number_of_numpy(part).unwrap_or(false))
 }
 
-/// True if an argument consists of such parts, in slices, tuples and lists.
+fn is_number_of_numpy(part: &Bound<'_, PyAny>) -> PyResult<bool> {
+    part.is_instance(&cpython::import(part.py(), "numpy")?.getattr("generic")?)
+}
+
+/// True if `is_part` accepts an argument, or all parts of a slice, tuple or list.
 fn consists_of(argument: &Bound<'_, PyAny>, is_part: &dyn Fn(&Bound<'_, PyAny>) -> bool) -> bool {
     if let Ok(slice) = argument.cast::<PySlice>() {
         let parts = ["start", "stop", "step"];
