@@ -561,6 +561,44 @@ def test_captured_control_flow(function):
     compare(lambda: (lambda x: captured(x * 2) + 3, lambda index: (X if index % 2 else -X,), nothing))
 
 
+def doubled_until(x, end):
+    i = paddle.zeros([], "int64")
+    s = x
+    while i < end:
+        s = (s + 1) * 2
+        i = i + 1
+    return s
+
+
+def best_path(weights, end):
+    token = paddle.zeros([2], "int64")
+    i = paddle.zeros([], "int64")
+    score = paddle.zeros([2])
+    while i < end:
+        logits = weights[token]
+        token = logits.argmax(-1)
+        score = score + logits.max(-1)
+        i = i + 1
+    return token, score
+
+
+@pytest.mark.parametrize("function", [doubled_until, best_path])
+def test_captured_loop_runs_as_a_program_however_small_its_graph_is(function):
+    # In dynamic mode the function that AST mode makes would write to the tensors that the loop begins with.
+    captured = marked("capture_control_flow")(function)
+    try:
+        whole = sot.symbolic_translate(lambda x, end: captured(x, end))
+        x = paddle.arange(9, dtype="float32").reshape([3, 3])
+        for end in (3, 0, 2, 3):
+            end = paddle.to_tensor(end)
+            assert_same(whole(x, end), function(x, end))
+            assert_same(x, paddle.arange(9, dtype="float32").reshape([3, 3]))
+        stats = sot.stats()
+        assert (stats.graphs, stats.breaks, stats.graph_errors) == (1, {}, 0), stats
+    finally:
+        del function.___jit_transform_options___
+
+
 def test_captured_control_flow_breaks_for_gradients():
     captured = marked("capture_control_flow")(choose)
     try:

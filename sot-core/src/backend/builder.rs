@@ -96,10 +96,10 @@ pub trait GraphBuilder {
         false
     }
     /// How much longer a statement takes on eager tensors than in a program, in calls of a function implemented in C.
-    /// Negative if it takes longer in a program.
-    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<isize> {
+    /// Negative if it takes longer in a program; `None` if the statement can run only in a program.
+    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<Option<isize>> {
         let _ = (kind, callee, args);
-        Ok(1)
+        Ok(Some(1))
     }
     /// True if a statement that is called on eager tensors may raise although the same call of the same element types
     /// and shapes did not: because of the numbers that it is given, such as an index out of range. What is written to

@@ -118,7 +118,7 @@ impl Call {
         (args, kwargs): (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
         result: &Bound<'_, PyAny>,
     ) -> PyResult<Option<Call>> {
-        let weight = builder.weight(kind, callee, args)?;
+        let Some(weight) = builder.weight(kind, callee, args)? else { return Ok(None) };
         let may_raise = builder.may_raise(kind, callee, (args, kwargs))?;
         let callee = match kind {
             CallKind::Api => ReplayedCallee::Function(callee.clone().unbind()),

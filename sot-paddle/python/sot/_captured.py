@@ -58,6 +58,7 @@ def statement_of(function: Any) -> Optional[tuple[Callable[..., Any], list[str]]
     own = converted.__globals__
     if converted is function or any(own.get(name) is not function.__globals__[name] for name in reads):
         return None
+    converted._sot_is_for_programs = True
     return converted, reads
 
 

@@ -64,6 +64,12 @@ pub(crate) fn statement_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option
     cpython::import(function.py(), "sot._captured")?.call_method1("statement_of", (function,))?.extract()
 }
 
+/// True if a function is one that AST mode has made for programs. In dynamic mode its loops would write to the tensors
+/// that they begin with.
+pub(crate) fn is_for_programs(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    callee.hasattr(intern!(callee.py(), "_sot_is_for_programs"))
+}
+
 /// True if `paddle.jit.ignore_module` was given the module that `file` belongs to. Frames of such a file are not
 /// translated on their own.
 pub(crate) fn is_ignored(file: &str) -> bool {

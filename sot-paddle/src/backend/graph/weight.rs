@@ -8,7 +8,7 @@ use sot_core::backend::CallKind;
 use sot_core::bytecode::{Op, Opcodes};
 use sot_core::cpython;
 
-use crate::backend::calls::items;
+use crate::backend::calls::{items, marks};
 use crate::backend::paddle::Paddle;
 
 /// Most layers take as long as four functions in C.
@@ -20,29 +20,33 @@ const ITEM: isize = -2;
 /// With known integers, too: 14 µs.
 const MIXED_ITEM: isize = -4;
 
+/// Returns the weight of a statement ([`GraphBuilder::weight`](sot_core::backend::GraphBuilder::weight)).
 pub(crate) fn weight(
     paddle: &Paddle,
     (kind, callee): (CallKind, &Bound<'_, PyAny>),
     args: &Bound<'_, PyTuple>,
-) -> PyResult<isize> {
+) -> PyResult<Option<isize>> {
+    if kind == CallKind::Api && marks::is_for_programs(callee)? {
+        return Ok(None);
+    }
     if items::are_at_positions(paddle, (kind, callee), args)? {
         let is_mixed = items::parts(&args.get_item(1)?).iter().any(PyAnyMethods::is_exact_instance_of::<PyInt>);
-        return Ok(if is_mixed { MIXED_ITEM } else { ITEM });
+        return Ok(Some(if is_mixed { MIXED_ITEM } else { ITEM }));
     }
     let function = match (kind, callee.cast::<PyString>()) {
-        (CallKind::Object(_), _) => return Ok(LAYER),
+        (CallKind::Object(_), _) => return Ok(Some(LAYER)),
         (CallKind::Method | CallKind::InPlace, Ok(name)) => {
             cpython::type_lookup(paddle.tensor_type.bind(callee.py()), name)
         }
         _ => Some(callee.clone()),
     };
-    let Some(mut function) = function else { return Ok(IN_C) };
+    let Some(mut function) = function else { return Ok(Some(IN_C)) };
     while let Some(decorated) = cpython::generic_getattr(&function, intern!(callee.py(), "__wrapped__"))? {
         function = decorated;
     }
     match function.cast::<PyFunction>() {
-        Ok(function) if !only_forwards(function)? => Ok(IN_PYTHON),
-        _ => Ok(IN_C),
+        Ok(function) if !only_forwards(function)? => Ok(Some(IN_PYTHON)),
+        _ => Ok(Some(IN_C)),
     }
 }
 

@@ -315,7 +315,7 @@ impl GraphBuilder for PaddleBuilder {
         self.distributed.is_any()
     }
 
-    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<isize> {
+    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<Option<isize>> {
         weight::weight(&self.paddle, (kind, callee), args)
     }
 
