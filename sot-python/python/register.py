@@ -172,7 +172,7 @@ _SUBSTITUTE = f"{__package__}.register.substitute"
 def _compare(original: Callable[..., Any], traceable: Callable[..., Any]) -> None:
     """Raise `TypeError` if the signatures of the functions differ."""
     if not isinstance(traceable, FunctionType):
-        raise TypeError(f"{_SUBSTITUTE}(): only a Python function can be followed; {shown_as(traceable)} is none")
+        raise TypeError(f"{_SUBSTITUTE}(): only a Python function can be followed, not {shown_as(traceable)}")
     if isinstance(original, type):
         raise TypeError(f"{_SUBSTITUTE}() takes functions and callable objects; {shown_as(original)} is a class")
     try:

@@ -822,7 +822,7 @@ def test_only_translations_that_call_the_function_are_forgotten():
     [
         (lambda: sot.register.pure(3), TypeError, "not callable"),
         (lambda: sot.register.pure([].append), TypeError, r"list\.append"),
-        (lambda: sot.register.pure(len), ValueError, "knows already"),
+        (lambda: sot.register.pure(len), ValueError, "already knows"),
         (lambda: sot.register.graph_node(paddle.nn.Linear), TypeError, "is a class"),
         (lambda: sot.register.constant_result(dict), TypeError, "is a class"),
         (lambda: sot.register.substitute(scale, max), TypeError, "only a Python function can be followed"),

@@ -186,14 +186,14 @@ def test_what_looks_at_the_items_is_right(registered_row, look):
 @pytest.mark.parametrize(
     "cls, parts, error, words",
     [
-        (3, (flatten, unflatten), TypeError, "takes a class; 3 is none"),
-        (list, (flatten, unflatten), ValueError, "knows already"),
+        (3, (flatten, unflatten), TypeError, "takes a class, not 3"),
+        (list, (flatten, unflatten), ValueError, "already knows"),
         (Batch, (3, unflatten), TypeError, "flatten is 3, not callable"),
         (Batch, (flatten, None), TypeError, "unflatten is None, not callable"),
         (Batch, (lambda: None, unflatten), TypeError, r"flatten is called with an instance, and .* takes \(\)"),
         (Batch, (flatten, lambda held: None), TypeError, r"unflatten is called with what .* takes \(held\)"),
-        (paddle.Tensor, (flatten, unflatten), ValueError, "knows already what its instances are: tensors"),
-        (paddle.nn.Linear, (flatten, unflatten), ValueError, "knows already what its instances are: models"),
+        (paddle.Tensor, (flatten, unflatten), ValueError, "already knows what its instances are: tensors"),
+        (paddle.nn.Linear, (flatten, unflatten), ValueError, "already knows what its instances are: models"),
     ],
 )
 def test_what_is_no_container_says_why(cls, parts, error, words):

@@ -70,7 +70,7 @@ def test_plug_ins_are_of_a_group_of_its_own(tmp_path):
 def test_messages_name_the_package():
     with pytest.raises(AttributeError, match=r"^sot_numpy\.config has no 'no_such_setting'"):
         sot_numpy.config.no_such_setting = 1
-    with pytest.raises(ValueError, match="sot_numpy knows already"):
+    with pytest.raises(ValueError, match="sot_numpy already knows"):
         sot_numpy.register.pure(len)
     with pytest.raises(TypeError, match=r"^sot_numpy\.break_on\(\) takes"):
         sot_numpy.break_on()

@@ -42,7 +42,7 @@ fn function_of_method<'py>(object: &Bound<'py, PyAny>, kind: &RegistrationKind) 
     match kind {
         RegistrationKind::Value | RegistrationKind::Container(_) => {
             if !object.is_instance_of::<PyType>() {
-                return Err(PyTypeError::new_err(format!("{call}() takes a class; {} is none", shown())));
+                return Err(PyTypeError::new_err(format!("{call}() takes a class, not {}", shown())));
             }
             return Ok(object.clone());
         }
@@ -93,7 +93,7 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, kind: &RegistrationKind) 
             }
             if runtime.kinds.of_type(object).is_some() || runtime.builtins.has(object) {
                 return Err(PyValueError::new_err(format!(
-                    "{call}({shown}): {} knows already what its instances are",
+                    "{call}({shown}): {} already knows what its instances are",
                     runtime.package
                 )));
             }
@@ -126,12 +126,12 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, kind: &RegistrationKind) 
             Err(PyTypeError::new_err(format!("{call}() takes functions and callable objects; {shown} is a class")))
         }
         _ if runtime.builtins.has(object) => Err(PyValueError::new_err(format!(
-            "{call}({shown}): {} knows already what calls of it do",
+            "{call}({shown}): {} already knows what calls of it do",
             runtime.package
         ))),
         RegistrationKind::Substitute(by) if !by.bind(object.py()).is_instance_of::<PyFunction>() => {
             let by = tracker::repr(object.py(), by);
-            Err(PyTypeError::new_err(format!("{call}({shown}): only a Python function can be followed; {by} is none")))
+            Err(PyTypeError::new_err(format!("{call}({shown}): only a Python function can be followed, not {by}")))
         }
         RegistrationKind::Substitute(by) if by.is(object) => {
             Err(PyValueError::new_err(format!("{call}({shown}): a function cannot stand for itself")))
@@ -186,13 +186,13 @@ fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
         return refuse(&what);
     }
     if runtime.kinds.of_type(object).is_some() {
-        return refuse(&format!("{} knows already what its instances are", runtime.package));
+        return refuse(&format!("{} already knows what its instances are", runtime.package));
     }
     if class.is_subclass_of::<PySet>()? {
         return refuse("its instances are sets, which change");
     }
     if !cpython::is_heap_type(class) && runtime.builtins.has(object) {
-        return refuse(&format!("{} knows already what its instances are", runtime.package));
+        return refuse(&format!("{} already knows what its instances are", runtime.package));
     }
     let default = |name: &Bound<'_, PyString>| {
         let own = cpython::type_lookup(class, name);
@@ -217,7 +217,7 @@ fn framework_class(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Opt
     let is_of_models = runtime.backend.models().entry_of(class)?.is_some();
     Ok((is_of_tensors || is_of_models).then(|| {
         let what = if is_of_tensors { "tensors" } else { "models" };
-        format!("{} knows already what its instances are: {what}", runtime.package)
+        format!("{} already knows what its instances are: {what}", runtime.package)
     }))
 }
 

@@ -59,7 +59,7 @@ impl<'py> OpcodeExecutor<'py> {
                 if let (Some(input), Some(symbol)) = (input, payload.symbol()) {
                     if after.gradient.flows {
                         return Err(refuse(
-                            "a tensor in place that is there outside the graph, and gives it a gradient",
+                            "a tensor in place that exists outside the graph, and the tensor would start to require gradients",
                         ));
                     }
                     self.trace.graph.writes.push(Write { input, after: symbol, at });
@@ -99,7 +99,7 @@ fn change_in_memory<'py>(
     let payload = cx.see(tensor)?;
     if let Some(object) = payload.object().map(|object| object.bind(cx.py).clone()) {
         if !cx.trace.graph.building.builder()?.may_write_to(&object) {
-            return Err(refuse("a tensor in place that is there outside the graph"));
+            return Err(refuse("a tensor in place that exists outside the graph"));
         }
     }
     let value = payload.graph_argument(cx, tensor)?.value.into_bound(cx.py);
@@ -123,7 +123,7 @@ fn outside(
     payload: &dyn Variable,
     refuse: &dyn Fn(&str) -> Unwind,
 ) -> Flow<SymbolId> {
-    let there = "a tensor in place that is there outside the graph";
+    let there = "a tensor in place that exists outside the graph";
     let tracker = cx.trace.vars.tracker(tensor);
     let object = payload.object().filter(|_| payload.form() == Form::Tensor && cx.trace.trackers.is_sourced(tracker));
     let Some(object) = object.map(|object| object.bind(cx.py).clone()) else { return Err(refuse(there)) };
