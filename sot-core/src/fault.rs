@@ -61,6 +61,15 @@ pub(crate) fn of_backend<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     in_backend(work).inspect_err(|_| BACKEND.get().into_iter().for_each(note))
 }
 
+/// Returns the backend's answer to a question. If the backend fails, that is noted, and `safe` is the answer: the one
+/// that lets the trace assume least.
+pub fn answer<T>(answered: PyResult<T>, safe: T) -> T {
+    answered.unwrap_or_else(|_| {
+        BACKEND.get().into_iter().for_each(note);
+        safe
+    })
+}
+
 /// Blames the registration when a panic drops it; forgotten otherwise.
 struct OnPanic<'a, R: Registered>(&'a R);
 

@@ -24,12 +24,12 @@ pub enum ValuePolicy {
     SpecializeAlways,
 }
 
-/// Class of a value that differs from call to call; each has a limit of its own.
+/// Class of a value that differs from call to call; each has its own maximum number of specialisations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueClass {
-    /// An `int`. It has the highest limit, because an integer in a program often alternates between a few values.
+    /// An `int`.
     Integer,
-    /// A `float`: a learning rate, a temperature.
+    /// A `float`.
     Float,
     /// A `str` or `bytes`.
     Text,
@@ -51,9 +51,10 @@ fn assumed_at_most(class: ValueClass, policy: ValuePolicy, is_resumed: bool) -> 
         _ if policy == ValuePolicy::SpecializeAlways => usize::MAX,
         ValueClass::Text if !generalizes => MAX_TEXTS,
         _ if is_resumed || generalizes => 1,
-        ValueClass::Float => 4,
-        ValueClass::Integer | ValueClass::Text => 8,
-        ValueClass::Other => 3,
+        ValueClass::Float => MAX_FLOATS,
+        ValueClass::Integer => MAX_INTEGERS,
+        // A text here is one under `Generalize`, for which the arm above decides.
+        ValueClass::Text | ValueClass::Other => MAX_OTHERS,
     }
 }
 
@@ -225,6 +226,14 @@ impl Balance {
 
 /// Maximum number of specialisations on one text.
 const MAX_TEXTS: usize = 3;
+/// Maximum number of specialisations on one `int`: the highest, because an integer in a program often alternates between
+/// a few values, such as the stages of a schedule.
+const MAX_INTEGERS: usize = 8;
+/// Maximum number of specialisations on one `float`. Those of a program either differ at each step, such as a learning
+/// rate, or alternate between two or three.
+const MAX_FLOATS: usize = 4;
+/// Maximum number of specialisations on one number or array of another library, which most often differs at each call.
+const MAX_OTHERS: usize = 3;
 /// A number computed from more operands than this is specialised on, because its guards would compute all operands.
 pub const MAX_OPERANDS: usize = 32;
 /// Maximum number of paths through the code behind a break that are translated as a whole. After that, the graph

@@ -97,7 +97,7 @@ fn store_fast(cx: &mut OpcodeExecutor<'_>, slot: u32, value: VarId) -> Flow<()> 
         return Ok(());
     }
     // An open number is not examined, because this would specialise on its value.
-    if !cx.trace.is_lazy_number(value) && cx.see_as::<CellVariable>(value)?.is_some() {
+    if !cx.trace.guard_type_if_lazy(value) && cx.see_as::<CellVariable>(value)?.is_some() {
         cx.stack.frame_mut().cells[index] = value;
         return Ok(());
     }

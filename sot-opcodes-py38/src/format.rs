@@ -71,7 +71,7 @@ fn formatting(
     value: VarId,
     specification: Option<VarId>,
 ) -> Flow<Option<(VarId, CallArgs)>> {
-    let is_text = if cx.trace.is_lazy_number(value) {
+    let is_text = if cx.trace.guard_type_if_lazy(value) {
         cx.trace.vars.get(value).python_type(&cx.trace).is(cx.py.get_type::<PyString>())
     } else if cx.trace.is_open_number(value) {
         false

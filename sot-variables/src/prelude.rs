@@ -2,4 +2,4 @@
 
 pub use crate::builtins::{cannot, known_index, receive, required};
 pub use crate::containers::sequence;
-pub use crate::iterators::{emit_call, library, produce, IteratorState};
+pub use crate::iterators::{emit_call, library, or_object_type, produce, IteratorState};

@@ -24,7 +24,7 @@ use crate::containers::dict::{self, DictVariable};
 use crate::containers::hash_key::HashKey;
 use crate::functions::cell::CellVariable;
 use crate::functions::function;
-use crate::iterators::{emit_call, library};
+use crate::iterators::{emit_call, library, or_object_type};
 
 sot_core::variable_kind! {
     "weak_reference",
@@ -311,7 +311,7 @@ impl Variable for WeakKeyDictVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let ty = library(trace.py, "weakref", "WeakKeyDictionary").map(|ty| ty.into_bound(trace.py));
-        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+        or_object_type(trace, ty)
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use once_cell::sync::OnceCell;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
@@ -31,6 +32,11 @@ pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCach
 pub fn unit_of(object: &Bound<'_, PyAny>) -> Result<Rc<CodeUnit>, BytecodeError> {
     let Some(cache) = object.cast::<PyCode>().ok().and_then(cache_of) else { return CodeUnit::new(object) };
     Ok(CodeUnit::of_decoded(object, cache.decoded(object)?))
+}
+
+/// Like [`unit_of`], for code that has to be readable: an error is a bug of the tracer.
+pub(crate) fn readable_unit_of(object: &Bound<'_, PyAny>) -> PyResult<Rc<CodeUnit>> {
+    unit_of(object).map_err(|error| PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))
 }
 
 /// True if the code is that of a resume function.

@@ -32,12 +32,12 @@ use crate::value_path::ValuePath;
 pub use directives::Directives;
 pub use entries::Entries;
 pub use entry::CacheEntry;
-pub(crate) use marks::file_of;
 pub use marks::{
     cache_of, copy_marks, disable, forbids, in_original, is_asked_for, is_resume_function, leave_alone,
     leave_making_alone, leave_size_open, own_cells_of, prologue_of, set_skipped_files, unit_of, untranslated, Request,
     RequestOptions,
 };
+pub(crate) use marks::{file_of, readable_unit_of};
 pub use profile::{Profile, ShortLived};
 pub use resumes::{CodeOrigin, ResumeCodes};
 pub use sizes::OpenSizes;

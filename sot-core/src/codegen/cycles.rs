@@ -220,7 +220,7 @@ impl Components {
     }
 
     fn close(&mut self, root: VarId) {
-        let at = self.open.iter().rposition(|value| *value == root).unwrap_or_default();
+        let at = self.open.iter().rposition(|value| *value == root).expect("a root is open until it is closed");
         let members = self.open.split_off(at);
         self.closed += 1;
         for member in &members {

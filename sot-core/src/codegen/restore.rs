@@ -111,8 +111,9 @@ impl CodeGen<'_, '_> {
         }
         let ty = self.trace.vars.get(object).python_type(self.trace);
         let Ok(ty) = ty.cast::<PyType>() else { return self.store_attr(object, name, value.map(Argument::from)) };
+        // A class of the program with such a name is none of these.
         let in_c = |found: &Bound<'_, PyAny>| {
-            ["member_descriptor", "getset_descriptor"].contains(&&*cpython::type_name(&found.get_type()))
+            ["member_descriptor", "getset_descriptor"].contains(&cpython::builtin_type_name(found))
         };
         let found = cpython::type_lookup(ty, &PyString::intern(py, name));
         if found.is_some_and(|found| cpython::is_data_descriptor(&found) && !in_c(&found)) {
@@ -120,7 +121,7 @@ impl CodeGen<'_, '_> {
         }
         let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
         let found = cpython::type_lookup(ty, &PyString::intern(py, hook));
-        if found.is_none_or(|found| cpython::type_name(&found.get_type()) != "function") {
+        if found.is_none_or(|found| cpython::builtin_type_name(&found) != "function") {
             return self.store_attr(object, name, value.map(Argument::from));
         }
         let set = py.get_type::<PyAny>().getattr(hook)?.unbind();

@@ -87,7 +87,13 @@ impl Unwind {
 
     /// Creates a fallback with the given reason.
     pub fn fallback(id: ReasonId, text: impl Into<String>) -> Self {
+        debug_assert_ne!(id, ReasonId::InternalError, "a bug is no limit: use `Unwind::bug`");
         Unwind::Fallback(Box::new(Reason::new(id, text)))
+    }
+
+    /// Creates the error for a bug of the tracer, or for bytecode that no compiler makes.
+    pub fn bug(text: impl Into<String>) -> Self {
+        pyo3::exceptions::PyRuntimeError::new_err(text.into()).into()
     }
 }
 
@@ -324,19 +330,7 @@ impl Reason {
     pub fn new(id: ReasonId, text: impl Into<String>) -> Self {
         Reason { id, text: text.into(), stack: Vec::new(), forbidden_by: None, extent: Extent::default() }
     }
-}
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.id.id(), self.text)?;
-        if let Some(location) = self.stack.first() {
-            write!(f, " at {location}")?;
-        }
-        Ok(())
-    }
-}
-
-impl Reason {
     /// Returns the advice for the user: the framework's own if there is one, else the built-in hint.
     #[must_use]
     pub fn hint(&self) -> &'static str {
@@ -364,6 +358,16 @@ impl Reason {
     pub fn error(&self, py: Python<'_>) -> PyErr {
         let function = self.forbidden_by.as_deref().unwrap_or("the function");
         GraphBreakError::new_err(format!("{function} cannot stay in one graph: {}", self.report(py)))
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.id.id(), self.text)?;
+        if let Some(location) = self.stack.first() {
+            write!(f, " at {location}")?;
+        }
+        Ok(())
     }
 }
 

@@ -63,6 +63,7 @@ impl NumberPaths {
 }
 
 /// The compiled guards of one translation.
+#[derive(Default)]
 pub struct GuardProgram {
     pub(super) state: Vec<Box<dyn StateTest>>,
     pub(super) steps: Vec<Step>,
@@ -130,6 +131,11 @@ impl GuardSubjects {
 }
 
 impl GuardProgram {
+    /// The program without guards, which holds for all frames.
+    pub fn always() -> GuardProgram {
+        GuardProgram::default()
+    }
+
     pub(super) fn new(
         py: Python<'_>,
         state: Vec<Box<dyn StateTest>>,

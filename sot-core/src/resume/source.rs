@@ -38,8 +38,7 @@ impl<'py> ResumeSource<'py> {
             (origin.prologue, origin.call, origin.applies, origin.drives_itself);
         let base = origin.base.bind(py).upgrade().ok_or_else(lost)?;
         let cache = cache_of(base.cast::<PyCode>()?).ok_or_else(lost)?;
-        let unit = cache::unit_of(&base)
-            .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
+        let unit = cache::readable_unit_of(&base)?;
         Ok(ResumeSource { unit, cache, running, shift, call, applies, drives_itself })
     }
 

@@ -11,7 +11,7 @@ use crate::cache::{self, CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Extent, Flow, Forbidden, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::guard::Guards;
+use crate::guard::GuardProgram;
 use crate::log::{self, Channel};
 use crate::machine::executor::{
     names, BreakPoint, CodeUnit, Effort, Exit, Frame, Handover, History, Learnt, OpcodeExecutor, Trace, ValuePolicy,
@@ -131,8 +131,7 @@ fn translate(
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
     let start = Started { at: Instant::now(), clock: now() };
-    let unit = cache::unit_of(frame.code().as_any())
-        .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
+    let unit = cache::readable_unit_of(frame.code().as_any())?;
     log::write(log::GRAPHS, &format!("[eval_frame_callback] start to translate: {}", unit.code.qualname));
     if log::wants(Channel::Code) {
         log::say(Channel::Code, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
@@ -308,7 +307,7 @@ fn conclude(
     let refused = blind_plugins::refuse(&cx.trace, &guards, &subjects, frame)?;
     let (guards, new_code) = match refused {
         // No guards: all calls of the code are left to CPython.
-        Some(_) => (Guards::default().compile(cx.py, &cx.trace.trackers)?.0, None),
+        Some(_) => (GuardProgram::always(), None),
         None => (guards, new_code),
     };
     // Behind a break the new code makes the program's own calls, which are translated.

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyFunction;
 
-use crate::bytecode::BytecodeError;
 use crate::cache::{self, CodeCache};
 use crate::cpython::{self, FreshFrame};
 use crate::error::Flow;
@@ -60,7 +59,7 @@ pub(super) fn hashes(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '
     if cache.origin().is_none() {
         return Ok(Box::default());
     }
-    let unit = unit_of(frame.code().as_any())?;
+    let unit = cache::readable_unit_of(frame.code().as_any())?;
     let Some(key) = ResumeSource::of(py, &unit)?.key(py) else { return Ok(Box::default()) };
     let mut hashes = Vec::new();
     let mut calls = Calls::of(frame, &unit, &key);
@@ -70,13 +69,6 @@ pub(super) fn hashes(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '
     hashes.sort_unstable();
     hashes.dedup();
     Ok(hashes.into())
-}
-
-/// Returns what is known of a code object.
-pub(super) fn unit_of(code: &Bound<'_, PyAny>) -> Flow<Rc<CodeUnit>> {
-    let refused =
-        |error: BytecodeError| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}"));
-    Ok(cache::unit_of(code).map_err(refused)?)
 }
 
 /// Goes from a resume function to the one that it begins with a call of, and so on.
@@ -100,7 +92,7 @@ impl<'a, 'f, 'py> Calls<'a, 'f, 'py> {
         let Some((slot, arguments)) = self.at.take() else { return Ok(None) };
         let called = self.frame.arg(slot).and_then(|called| called.cast_into::<PyFunction>().ok());
         let Some(called) = called.map(|called| cpython::function_code(&called)) else { return Ok(None) };
-        let unit = unit_of(called.as_any())?;
+        let unit = cache::readable_unit_of(called.as_any())?;
         let source = ResumeSource::of(py, &unit)?;
         let Some(key) = source.key(py) else { return Ok(None) };
         if let Entry::Return(inner, _) = key.entry {

@@ -10,13 +10,12 @@ use crate::cache::{self, CodeCache};
 use crate::codegen::NewCode;
 use crate::cpython::FreshFrame;
 use crate::error::{Flow, Location, Reason, ReasonId};
-use crate::guard::Guards;
+use crate::guard::GuardProgram;
 use crate::machine::executor::CodeUnit;
 use crate::policy;
 use crate::resume::{self, Entry, ResumeKey, ResumeTarget, Stop};
-use crate::tracker::Trackers;
 
-use super::called_first::{any_called, unit_of, CalledFirst};
+use super::called_first::{any_called, CalledFirst};
 use super::report::{tell_left, LeftPart};
 use crate::cache::{cache_of, untranslated};
 use crate::resume::ResumeSource;
@@ -38,7 +37,7 @@ pub(super) fn leave_round(
     if origin.drives_itself {
         return Ok(None);
     }
-    let unit = unit_of(frame.code().as_any())?;
+    let unit = cache::readable_unit_of(frame.code().as_any())?;
     let source = ResumeSource::of(py, &unit)?;
     let code = &source.unit.code;
     let Some(key) = source.key(py) else { return Ok(None) };
@@ -71,8 +70,7 @@ pub(super) fn leave_round(
     let place = Location::line(code.filename.clone(), code.qualname.clone(), line);
     let reason = Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, text) };
     tell_left(LeftPart::Rest, &reason, Vec::new(), "");
-    let (guards, _) = Guards::default().compile(py, &Trackers::default())?;
-    Ok(Some(cache::CacheEntry::leaving_round(guards, left)))
+    Ok(Some(cache::CacheEntry::leaving_round(GuardProgram::always(), left)))
 }
 
 /// Returns code for a resume function that runs the original code up to the stops with these keys, and hands over
@@ -106,7 +104,7 @@ pub(super) fn original_code_to(
 /// account.
 pub(super) fn limits(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     let find = || {
-        let unit = unit_of(frame.code().as_any())?;
+        let unit = cache::readable_unit_of(frame.code().as_any())?;
         let source = ResumeSource::of(py, &unit)?;
         let Some(key) = source.key(py) else { return Ok(false) };
         Flow::Ok(

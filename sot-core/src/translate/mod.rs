@@ -25,16 +25,15 @@ use pyo3::types::{PyCode, PyDict};
 use crate::cache::{file_of, CacheEntry, CodeCache};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
 use crate::env;
-use crate::error::{Extent, Reason, ReasonId};
+use crate::error::{Extent, Reason, ReasonId, Unwind};
 use crate::fault;
 use crate::forgetting;
-use crate::guard::{FrameView, Guards};
+use crate::guard::{FrameView, GuardProgram};
 use crate::log::{self, Channel};
 use crate::machine::runtime::Runtime;
 use crate::registered::{self, RegistrationFailure};
 use crate::stance::Stance;
 use crate::stats;
-use crate::tracker::Trackers;
 
 use attempt::translate_to_the_end;
 use left_round::leave_round;
@@ -203,10 +202,15 @@ fn translate_in_turn(
     if !cache.entries.is_empty() {
         log::send(Channel::Recompiles, || recompile_text(cache, frame));
     }
-    if let Ok(Some(entry)) = leave_round(py, cache, frame) {
-        let entry = Arc::new(entry);
-        cache.insert(&code, Arc::clone(&entry));
-        return verdict(py, &entry);
+    match leave_round(py, cache, frame) {
+        Ok(Some(entry)) => {
+            let entry = Arc::new(entry);
+            cache.insert(&code, Arc::clone(&entry));
+            return verdict(py, &entry);
+        }
+        Err(Unwind::Internal(error)) => return internal(cache, &code, *error),
+        // Where the rest cannot be left to CPython, it is translated again.
+        Ok(None) | Err(_) => {}
     }
     let unmet = collect::unmet_guards(cache, frame);
     // Faults noted before concern other translations.
@@ -267,11 +271,8 @@ fn recompile_text(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> String {
 /// Leaves the frames of a code object to CPython for as long as their module is registered as skipped.
 fn skip(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
     let py = frame.py();
-    let Ok((guards, _)) = Guards::default().compile(py, &Trackers::default()) else {
-        return Verdict::Original { disable_eval_frame: false };
-    };
     let met = [frame.globals().as_ptr() as usize];
-    let entry = Arc::new(CacheEntry::new(guards, None, false, false).having_met(met));
+    let entry = Arc::new(CacheEntry::new(GuardProgram::always(), None, false, false).having_met(met));
     cache.insert(&frame.code(), Arc::clone(&entry));
     verdict(py, &entry)
 }

@@ -2,8 +2,10 @@
 //! graph break, what a registration has raised. The frame of a resume function is only the rest of a frame of the
 //! program, so the program's handlers around the place must see the exception, and its `finally` blocks must run.
 
+use super::is_strict;
 use crate::cache::CodeCache;
 use crate::cpython::{FreshFrame, Verdict};
+use crate::error::Unwind;
 use crate::resume;
 
 /// Returns the verdict, unless it raises an exception in the frame of a resume function: then the frame gets code that
@@ -14,6 +16,8 @@ pub(super) fn raised_in_place(cache: &CodeCache, frame: &FreshFrame<'_, '_>, ver
             let again = error.clone_ref(frame.py());
             match resume::code_raising(frame.py(), &frame.code(), error) {
                 Ok(Some(code)) => Verdict::Replace { code, disable_eval_frame: false },
+                Err(Unwind::Internal(failed)) if is_strict() => Verdict::Raise(*failed),
+                // Without that code the program's handlers around the place are passed by.
                 _ => Verdict::Raise(again),
             }
         }

@@ -83,11 +83,12 @@ fn hand_over(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -
     let _busy = VerificationPaused::begin();
     let _quiet = cpython::suspend(py);
     let function: Option<Bound<'_, PyFunction>> = frame.function();
-    let cells = PyTuple::new(py, (0..frame.closure_len()).map(|i| frame.closure(i))).ok()?;
-    let args = PyList::empty(py);
-    for slot in 0..frame.arg_count() {
-        args.append(frame.arg(slot)?).ok()?;
-    }
+    let cells = PyTuple::new(py, (0..frame.closure_len()).map(|i| frame.closure(i)));
+    let args: Option<Vec<_>> = (0..frame.arg_count()).map(|slot| frame.arg(slot)).collect();
+    let (Ok(cells), Some(Ok(args))) = (cells, args.map(|args| PyList::new(py, args))) else {
+        count_call(false, Some("the arguments of the frame cannot be read".to_owned()));
+        return None;
+    };
     let given = (&*frame.code(), &*frame.globals(), function, cells, args);
     match verifier.bind(py).call1(given) {
         Ok(code) if code.is_none() => None,

@@ -24,6 +24,7 @@ use sot_core::backend::{
 use sot_core::cpython;
 use sot_core::error::Forbidden;
 use sot_core::error::ReasonId;
+use sot_core::fault;
 use sot_core::graph::Exported;
 
 use crate::backend::calls::layer::{LayerReads, Layers};
@@ -297,38 +298,38 @@ impl OpenValues for PaddleBackend {
     }
 
     fn takes_sizes(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        sizes::accepts_sizes(kind, callee).unwrap_or(false)
+        fault::answer(sizes::accepts_sizes(kind, callee), false)
     }
 
     fn takes_all_integers(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        sizes::accepts_all_integers(kind, callee).unwrap_or(false)
+        fault::answer(sizes::accepts_all_integers(kind, callee), false)
     }
 
     fn takes_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        floats::accepts_floats(kind, callee).unwrap_or(false)
+        fault::answer(floats::accepts_floats(kind, callee), false)
     }
 
     fn signs_nan(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        kind == CallKind::Method && rounded::signs_nan(callee).unwrap_or(false)
+        kind == CallKind::Method && fault::answer(rounded::signs_nan(callee), true)
     }
 
     fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         // A layer takes no numbers.
-        !matches!(kind, CallKind::Object(_)) && rounded::checks_numbers(callee).unwrap_or(false)
+        !matches!(kind, CallKind::Object(_)) && fault::answer(rounded::checks_numbers(callee), true)
     }
 
     fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        arrays::accepts_arrays(kind, callee).unwrap_or(false)
+        fault::answer(arrays::accepts_arrays(kind, callee), false)
     }
 }
 
 impl OwnCode for PaddleBackend {
     fn is_replaced(&self, held: &Bound<'_, PyAny>) -> bool {
-        foundation::is_replaced(&self.paddle, held).unwrap_or(false)
+        fault::answer(foundation::is_replaced(&self.paddle, held), true)
     }
 
     fn calls_by_name(&self, module: &Bound<'_, PyAny>, name: &str, globals: &Bound<'_, PyDict>) -> bool {
-        foundation::calls_by_name(module, name, globals).unwrap_or(true)
+        fault::answer(foundation::calls_by_name(module, name, globals), true)
     }
 
     fn foundation(
@@ -358,7 +359,7 @@ impl UserInterface for PaddleBackend {
     }
 
     fn forbids(&self, code: &Bound<'_, PyAny>, what: Forbidden, why: ReasonId) -> bool {
-        marks::forbids(code, what, why).unwrap_or(false)
+        fault::answer(marks::forbids(code, what, why), true)
     }
 
     fn export(&self, py: Python<'_>, folder: &Path, graph: &Exported<'_>) -> PyResult<()> {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
@@ -122,14 +122,9 @@ fn get_by(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 /// Returns an attribute, or `None` if reading it raises `AttributeError`, even in a property of the program.
 pub fn find(cx: &mut OpcodeExecutor<'_>, object: VarId, name: &Name) -> Flow<Option<VarId>> {
     match cx.find_attr(object, name) {
-        Err(Unwind::Raise(exception)) if is_attribute_error(cx, exception)? => Ok(None),
+        Err(Unwind::Raise(exception)) if object_model::is_attribute_error(cx, exception)? => Ok(None),
         other => other,
     }
-}
-
-fn is_attribute_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
-    let (ty, base) = (cx.type_of(exception)?, cx.py.get_type::<PyAttributeError>());
-    Ok(ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)))
 }
 
 /// Returns a known attribute name.

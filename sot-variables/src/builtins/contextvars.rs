@@ -22,7 +22,7 @@ use super::cannot;
 use crate::classes::exception;
 use crate::containers::dict;
 use crate::containers::hash_key::HashKey;
-use crate::iterators::library;
+use crate::iterators::{library, or_object_type};
 
 sot_core::variable_kind! { "context_variable" }
 sot_core::variable_kind! { "token" }
@@ -195,7 +195,7 @@ fn produce(cx: &mut OpcodeExecutor<'_>, made: impl Variable) -> VarId {
 /// Returns a class of the module `contextvars`.
 fn class<'py>(trace: &Trace<'py>, name: &str) -> Bound<'py, PyAny> {
     let class = library(trace.py, "contextvars", name).map(|class| class.into_bound(trace.py));
-    class.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+    or_object_type(trace, class)
 }
 
 /// Returns a context made in the trace that is not running.

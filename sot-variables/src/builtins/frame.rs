@@ -24,7 +24,7 @@ use super::{builtin_object, cannot};
 use crate::containers::dict::{self, DictVariable};
 use crate::containers::hash_key::HashKey;
 use crate::functions::cell::CellVariable;
-use crate::iterators::library;
+use crate::iterators::{library, or_object_type};
 
 builtin! { LOCALS = "locals" => |cx, args| {
     let [] = args.exactly("locals")?;
@@ -136,7 +136,7 @@ impl Variable for FrameVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let ty = library(trace.py, "types", "FrameType").map(|ty| ty.into_bound(trace.py));
-        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+        or_object_type(trace, ty)
     }
 
     fn text(&self, _: &Trace<'_>) -> String {

@@ -20,7 +20,7 @@ use super::{cannot, is_none};
 use crate::containers::dict::{self, DictVariable};
 use crate::containers::hash_key::HashKey;
 use crate::functions::function::guard_identity;
-use crate::iterators::{emit_call, library, rebuild};
+use crate::iterators::{emit_call, library, or_object_type, rebuild};
 
 builtin! { REDUCE = "functools:reduce" => |cx, args| match args.positional[..] {
     [function, iterable] if args.keywords.is_empty() => reduce(cx, function, iterable, None),
@@ -295,7 +295,7 @@ impl Variable for PartialVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let ty = library(trace.py, "functools", "partial").map(|ty| ty.into_bound(trace.py));
-        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+        or_object_type(trace, ty)
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {

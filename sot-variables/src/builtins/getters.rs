@@ -14,7 +14,7 @@ use sot_core::tracker::TrackerId;
 use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
-use crate::iterators::{emit_call, library};
+use crate::iterators::{emit_call, library, or_object_type};
 
 builtin! { ITEMGETTER = "operator:itemgetter" => |cx, args| make(cx, Getter::Item, args) }
 builtin! { ATTRGETTER = "operator:attrgetter" => |cx, args| make(cx, Getter::Attribute, args) }
@@ -118,7 +118,7 @@ impl Variable for GetterVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let ty = library(trace.py, "operator", self.getter.name()).map(|ty| ty.into_bound(trace.py));
-        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+        or_object_type(trace, ty)
     }
 
     fn text(&self, _: &Trace<'_>) -> String {

@@ -13,6 +13,7 @@ use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
+use crate::iterators::or_object_type;
 
 sot_core::variable_kind! { "hash_object" }
 sot_core::variable_kind! { "hash_method" }
@@ -99,7 +100,7 @@ impl Variable for HashMethod {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let method = cpython::import(trace.py, "types").and_then(|types| types.getattr("BuiltinMethodType"));
-        method.unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
+        or_object_type(trace, method)
     }
 
     fn text(&self, _: &Trace<'_>) -> String {

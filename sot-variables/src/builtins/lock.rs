@@ -16,7 +16,7 @@ use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
 use crate::classes::stand_in;
-use crate::iterators::library;
+use crate::iterators::{library, or_object_type};
 
 sot_core::variable_kind! { "lock" }
 
@@ -121,7 +121,7 @@ impl Variable for LockVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let ty = library(trace.py, "_thread", self.class()).map(|ty| ty.into_bound(trace.py));
-        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+        or_object_type(trace, ty)
     }
 
     fn text(&self, _: &Trace<'_>) -> String {

@@ -13,7 +13,7 @@ use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
 use crate::containers::hash_key::HashKey;
-use crate::iterators::{emit_call, library};
+use crate::iterators::{emit_call, library, or_object_type};
 
 sot_core::variable_kind! { "cached_function" }
 
@@ -119,7 +119,7 @@ impl Variable for CachedVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let ty = library(trace.py, "functools", "_lru_cache_wrapper").map(|ty| ty.into_bound(trace.py));
-        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+        or_object_type(trace, ty)
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {

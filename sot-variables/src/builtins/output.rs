@@ -201,7 +201,7 @@ fn message(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
     let Some((&format, rest)) = given.split_first() else { return Err(cannot("logging without a message")) };
     let mut are_values = true;
     for &value in given {
-        are_values &= cx.trace.is_lazy_number(value) || cx.known(value)?.is_some();
+        are_values &= cx.trace.guard_type_if_lazy(value) || cx.known(value)?.is_some();
     }
     if are_values {
         return Ok(given.to_vec());

@@ -54,7 +54,7 @@ pub fn assert_true(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> 
 pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let mut texts = vec![cx.trace.string("[SOT]")];
     for &arg in &args.positional {
-        let is_tensor = !cx.trace.is_lazy_number(arg) && cx.see(arg)?.form() == Form::Tensor;
+        let is_tensor = !cx.trace.guard_type_if_lazy(arg) && cx.see(arg)?.form() == Form::Tensor;
         texts.push(if is_tensor { arg } else { io::text(cx, arg)? });
     }
     io::refuse_options(cx, args)?;

@@ -153,7 +153,7 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let depth = depth.filter(|depth| *depth > i64::MIN);
     let depth = depth.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?;
     let message = required(message)?;
-    if !cx.trace.is_lazy_number(message) && cx.known_str(message)?.is_none() {
+    if !cx.trace.guard_type_if_lazy(message) && cx.known_str(message)?.is_none() {
         return Err(cannot("warnings.warn() of something that is no known text"));
     }
     if let Some(source) = source {

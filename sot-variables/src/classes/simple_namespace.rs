@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyType, PyTypeMethods};
+use pyo3::types::PyType;
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{ReasonId, Unwind};
@@ -28,8 +28,8 @@ builtin! { NAMESPACE = "types:SimpleNamespace" => |cx, args| {
 
 builtin! { NAMESPACE_EQ = "types:SimpleNamespace.__eq__" => |cx, args| {
     let [this, other] = args.exactly("__eq__")?;
-    let (ty, base) = (cx.type_of(other)?, cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);
-    if !ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)) {
+    let base = cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?.cast_into::<PyType>();
+    if !cx.is_of_class(other, &base.map_err(PyErr::from)?)? {
         let value = cx.py.NotImplemented();
         return Ok(cx.trace.constant(value));
     }

@@ -18,7 +18,7 @@ use sot_core::variable::{VarId, Variable};
 use crate::classes::subclass;
 use crate::containers::{growing_list, sequence};
 use crate::iterators::sequence::SequenceIterator;
-use crate::iterators::{emit_call, library};
+use crate::iterators::{emit_call, library, or_object_type};
 
 sot_core::variable_kind! {
     "deque", types: |py| Ok(vec![library(py, "collections", "deque")?]), wrap: growing_list::wrap_deque
@@ -213,7 +213,7 @@ impl Variable for DequeVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let ty = library(trace.py, "collections", "deque").map(|ty| ty.into_bound(trace.py));
-        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+        or_object_type(trace, ty)
     }
 
     fn text(&self, _: &Trace<'_>) -> String {

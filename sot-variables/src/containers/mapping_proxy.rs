@@ -13,7 +13,7 @@ use sot_core::variable::Rebuild;
 use sot_core::variable::{Form, VarId, Variable};
 
 use crate::containers::dict::{self, DictVariable};
-use crate::iterators::{emit_call, library};
+use crate::iterators::{emit_call, library, or_object_type};
 
 sot_core::variable_kind! {
     "mapping_proxy",
@@ -101,7 +101,7 @@ impl Variable for MappingProxyVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let ty = library(trace.py, "types", "MappingProxyType").map(|ty| ty.into_bound(trace.py));
-        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+        or_object_type(trace, ty)
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {

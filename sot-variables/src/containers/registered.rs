@@ -21,6 +21,7 @@ use sot_core::variable::{GraphArgument, Rebuild, VarId, Variable};
 
 use crate::containers::sequence;
 use crate::containers::stand_ins;
+use crate::iterators::or_object_type;
 
 sot_core::variable_kind! { "registered_container", rank: 400, when: is_container, wrap: ContainerVariable::wrap }
 sot_core::variable_kind! { "registered_container_method" }
@@ -362,7 +363,7 @@ impl Variable for ContainerMethod {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let types = cpython::import(trace.py, "types").and_then(|types| types.getattr("BuiltinMethodType"));
-        types.unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
+        or_object_type(trace, types)
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {

@@ -58,17 +58,21 @@ pub fn call_by_policy(
         return Ok(None);
     }
     match policy {
-        CallPolicy::Follow => Ok(None),
-        CallPolicy::Api => {
-            guard_identity(cx, this, object);
-            call_api(cx, this, &callable, args).map(Some)
+        CallPolicy::Follow => return Ok(None),
+        CallPolicy::FollowOutside(_) if !cx.switches.any() => return Ok(None),
+        CallPolicy::FollowOrCall => {
+            return match callable.cast::<PyFunction>() {
+                Ok(function) => follow_or_call(cx, this, function, args).map(Some),
+                Err(_) => Ok(None),
+            };
         }
-        CallPolicy::InPlace => {
-            guard_identity(cx, this, object);
-            call_in_place(cx, &callable, args).map(Some)
-        }
+        _ => guard_identity(cx, this, object),
+    }
+    match policy {
+        CallPolicy::Follow | CallPolicy::FollowOrCall => Ok(None),
+        CallPolicy::Api => call_api(cx, this, &callable, args).map(Some),
+        CallPolicy::InPlace => call_in_place(cx, &callable, args).map(Some),
         CallPolicy::InPlaceIf { argument, at } => {
-            guard_identity(cx, this, object);
             let asked = args.at_or_named(at, argument).map(|asked| cx.truth(asked)).transpose()?;
             if asked == Some(true) {
                 call_in_place(cx, &callable, args).map(Some)
@@ -76,44 +80,19 @@ pub fn call_by_policy(
                 call_api(cx, this, &callable, args).map(Some)
             }
         }
-        CallPolicy::FollowOrCall => match callable.cast::<PyFunction>() {
-            Ok(function) => follow_or_call(cx, this, function, args).map(Some),
-            Err(_) => Ok(None),
-        },
-        CallPolicy::Method(name) => {
-            guard_identity(cx, this, object);
-            call_unbound(cx, &callable, &name, args)
-        }
-        CallPolicy::Constant => {
-            guard_identity(cx, this, object);
-            fold(cx, &callable, args).map(Some)
-        }
-        CallPolicy::Make => {
-            guard_identity(cx, this, object);
-            make(cx, &callable, args).map(Some)
-        }
-        CallPolicy::Switch => {
-            guard_identity(cx, this, object);
-            cx.switch(this, &callable, args).map(Some)
-        }
-        CallPolicy::Manager => {
-            guard_identity(cx, this, object);
-            StateManagerVariable::make(cx, this, &callable, args).map(Some)
-        }
-        CallPolicy::FollowOutside(_) if !cx.switches.any() => Ok(None),
+        CallPolicy::Method(name) => call_unbound(cx, &callable, &name, args),
+        CallPolicy::Constant => fold(cx, &callable, args).map(Some),
+        CallPolicy::Make => make(cx, &callable, args).map(Some),
+        CallPolicy::Switch => cx.switch(this, &callable, args).map(Some),
+        CallPolicy::Manager => StateManagerVariable::make(cx, this, &callable, args).map(Some),
         CallPolicy::FollowOutside(why) | CallPolicy::Break(why) => {
-            guard_identity(cx, this, object);
             if let Ok(class) = callable.cast::<PyType>() {
                 translate::leave_making_alone(class);
             }
             Err(Unwind::break_graph(ReasonId::UnsupportedCall, why))
         }
-        CallPolicy::ReadsValue(why) => {
-            guard_identity(cx, this, object);
-            Err(Unwind::break_graph(ReasonId::TensorValue, why))
-        }
+        CallPolicy::ReadsValue(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
         CallPolicy::Listed(which) => {
-            guard_identity(cx, this, object);
             if let Ok(function) = callable.cast::<PyFunction>() {
                 translate::leave_alone(&cpython::function_code(function), true);
             }

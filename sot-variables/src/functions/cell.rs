@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::iterators::or_object_type;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sot_core::cpython;
@@ -72,7 +73,7 @@ impl Variable for CellVariable {
     }
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
-        cell_type(trace.py).unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
+        or_object_type(trace, cell_type(trace.py))
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {

@@ -19,6 +19,7 @@ use crate::containers::c_state;
 use crate::containers::dict;
 use crate::functions::slots;
 use crate::globals::GlobalsVariable;
+use crate::iterators::or_object_type;
 use crate::numpy;
 use crate::tensor::shape;
 
@@ -90,7 +91,7 @@ impl Variable for MethodVariable {
     }
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
-        method_type(trace.py).unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
+        or_object_type(trace, method_type(trace.py))
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {
@@ -280,7 +281,7 @@ impl Variable for BuiltinMethodVariable {
         let is_slot = cpython::builtin_type_name(self.descriptor.bind(trace.py)) == "wrapper_descriptor";
         let name = if is_slot { "MethodWrapperType" } else { "BuiltinMethodType" };
         let ty = cpython::import(trace.py, "types").and_then(|types| types.getattr(name));
-        ty.unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
+        or_object_type(trace, ty)
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {

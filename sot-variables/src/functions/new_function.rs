@@ -20,6 +20,7 @@ use crate::containers::tuple::TupleVariable;
 use crate::functions::function::function_type;
 use crate::functions::generator;
 use crate::functions::method;
+use crate::iterators::or_object_type;
 
 /// The operands of `MAKE_FUNCTION`.
 #[derive(Clone, Copy)]
@@ -254,7 +255,7 @@ impl Variable for NewFunctionVariable {
     }
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
-        function_type(trace.py).unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
+        or_object_type(trace, function_type(trace.py))
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {

@@ -55,7 +55,7 @@ fn load(cx: &mut OpcodeExecutor<'_>, state: VarId) -> Flow<GroupbyState> {
 }
 
 fn without_state() -> Unwind {
-    Unwind::fallback(ReasonId::InternalError, "a groupby without a state")
+    Unwind::bug("a groupby without a state")
 }
 
 impl GroupbyState {

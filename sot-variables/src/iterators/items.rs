@@ -2,7 +2,6 @@
 
 use pyo3::exceptions::{PyIndexError, PyStopIteration};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
@@ -56,11 +55,8 @@ impl IteratorState for ItemIterator {
                 Ok(Some(item))
             }
             Err(Unwind::Raise(exception)) => {
-                let ty = cx.type_of(exception)?;
-                let ends = [cx.py.get_type::<PyIndexError>(), cx.py.get_type::<PyStopIteration>()];
-                let ended =
-                    ty.cast::<PyType>().is_ok_and(|ty| ends.iter().any(|end| ty.is_subclass(end).unwrap_or(false)));
-                if !ended {
+                let [index, stop] = [cx.py.get_type::<PyIndexError>(), cx.py.get_type::<PyStopIteration>()];
+                if !cx.is_of_class(exception, &index)? && !cx.is_of_class(exception, &stop)? {
                     return Err(Unwind::Raise(exception));
                 }
                 self.position = None;

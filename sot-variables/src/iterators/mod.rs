@@ -78,7 +78,7 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
     }
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
-        self.0.python_type(trace.py).unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+        or_object_type(trace, self.0.python_type(trace.py))
     }
 
     fn text(&self, _: &Trace<'_>) -> String {
@@ -138,6 +138,12 @@ pub fn emit_call<A: Into<Argument>>(
 ) -> Flow<()> {
     let callable = callable(cg.py())?;
     cg.call(|cg| cg.load_const(callable), args)
+}
+
+/// The answer of [`Variable::python_type`] for a type that is looked up in CPython's library. `object` stands for a type
+/// that is not found, which only a broken library lacks.
+pub fn or_object_type<'py>(trace: &Trace<'py>, ty: PyResult<Bound<'py, PyAny>>) -> Bound<'py, PyAny> {
+    ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
 }
 
 /// Returns an object of the standard library.

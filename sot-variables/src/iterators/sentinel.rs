@@ -2,7 +2,6 @@
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
@@ -40,8 +39,8 @@ impl IteratorState for CallableIterator {
         let item = match cx.call(callable, &CallArgs::default()) {
             Ok(item) => Some(item),
             Err(Unwind::Raise(exception)) => {
-                let (ty, stop) = (cx.type_of(exception)?, cx.py.get_type::<PyStopIteration>());
-                if !ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&stop).unwrap_or(false)) {
+                let stop = cx.py.get_type::<PyStopIteration>();
+                if !cx.is_of_class(exception, &stop)? {
                     return Err(Unwind::Raise(exception));
                 }
                 None

@@ -11,6 +11,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::guard::Test;
 use sot_core::variable::{VarId, Variable};
 
+use crate::iterators::or_object_type;
 use crate::tensor::{call_registered, TensorSource, TensorVariable};
 
 sot_core::variable_kind! { "tensor_method" }
@@ -96,7 +97,7 @@ impl Variable for TensorMethodVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let method = cpython::import(trace.py, "types").and_then(|types| types.getattr("MethodType"));
-        method.unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
+        or_object_type(trace, method)
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {

@@ -26,6 +26,7 @@ use sot_core::tracker::TrackerId;
 use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
+use crate::iterators::or_object_type;
 use crate::iterators::sequence::SequenceIterator;
 use crate::numpy::small_array;
 use crate::tensor::attributes::refuse_listed;
@@ -243,9 +244,7 @@ impl Variable for TensorVariable {
             TensorSource::External(object) | TensorSource::Written(_, object) => {
                 object.bind(trace.py).get_type().into_any()
             }
-            TensorSource::Computed(_) => {
-                trace.runtime.backend.tensor_type(trace.py).unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
-            }
+            TensorSource::Computed(_) => or_object_type(trace, trace.runtime.backend.tensor_type(trace.py)),
         }
     }
 

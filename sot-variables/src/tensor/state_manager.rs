@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use crate::iterators::or_object_type;
 use pyo3::prelude::*;
 use sot_core::backend::StateTest;
 use sot_core::cpython;
@@ -129,7 +130,7 @@ impl Variable for ManagerMethodVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let method = cpython::import(trace.py, "types").and_then(|types| types.getattr("MethodType"));
-        method.unwrap_or_else(|_| trace.py.None().into_bound(trace.py))
+        or_object_type(trace, method)
     }
 
     fn text(&self, trace: &Trace<'_>) -> String {

@@ -145,6 +145,6 @@ fn run_frame_from(cx: &mut OpcodeExecutor<'_>, frame: Frame, raised: Option<VarI
             }
             Err(unwind)
         }
-        (Ok(_), None) => Err(Unwind::fallback(ReasonId::InternalError, "the frame stack ran empty")),
+        (Ok(_), None) => Err(Unwind::bug("the frame stack ran empty")),
     }
 }

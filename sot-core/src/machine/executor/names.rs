@@ -114,22 +114,8 @@ pub fn find_builtin(cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<Option<Var
         let text = format!("the name '{name}' in a function with builtins of its own");
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
     }
-    if let Some(written) = cx.trace.effects.global(builtins.as_unbound(), name) {
-        return Ok(written);
-    }
-    cx.trace.refuse_written_names(&builtins)?;
     let tracker = cx.trace.trackers.add(Tracker::Builtins);
-    match builtins.get_item(&**name)? {
-        Some(object) => {
-            let tracker = cx.trace.trackers.add(Tracker::Item { of: tracker, key: Key::Str(Rc::clone(name)) });
-            cx.trace.guards.require(tracker);
-            Ok(Some(cx.trace.wrap(&object, tracker)))
-        }
-        None => {
-            cx.trace.guards.add(tracker, Test::LacksKey(Key::Str(Rc::clone(name))));
-            Ok(None)
-        }
-    }
+    cx.trace.find_global_in(&Globals { dict: builtins.unbind(), tracker }, name)
 }
 
 /// Binds (`Some`) or deletes (`None`) a global name.

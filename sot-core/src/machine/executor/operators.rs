@@ -173,7 +173,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         // An open number is never a singleton.
         for (side, other) in [(lhs, rhs), (rhs, lhs)] {
-            if (self.trace.is_open_number(side) || self.trace.is_lazy_number(side))
+            if (self.trace.is_open_number(side) || self.trace.guard_type_if_lazy(side))
                 && self.trace.vars.get(other).constant().is_some_and(|other| is_singleton(other.bind(self.py)))
             {
                 return Ok(false);
@@ -278,7 +278,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// The payload of a variable whose type alone is needed. An open number has a known type, so the trace does not
     /// specialise on its value.
     pub fn see_type(&mut self, value: VarId) -> Flow<Rc<dyn Variable>> {
-        if self.trace.is_open_number(value) || self.trace.is_lazy_number(value) {
+        if self.trace.is_open_number(value) || self.trace.guard_type_if_lazy(value) {
             return Ok(self.trace.vars.get(value));
         }
         self.see(value)
@@ -287,6 +287,12 @@ impl<'py> OpcodeExecutor<'py> {
     /// `type(value)`
     pub fn type_of(&mut self, value: VarId) -> Flow<Bound<'py, PyAny>> {
         Ok(self.see_type(value)?.python_type(&self.trace))
+    }
+
+    /// True if the value's type is `class`, or a subclass of it. No `__instancecheck__` is called.
+    pub fn is_of_class(&mut self, value: VarId, class: &Bound<'py, PyType>) -> Flow<bool> {
+        let ty = self.type_of(value)?;
+        Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, class)))
     }
 
     /// The name of a value's type, as in CPython's error messages.

@@ -176,7 +176,7 @@ impl FrameStack {
 
     /// Pops the innermost block.
     pub fn pop_block(&mut self) -> Flow<Block> {
-        self.frame_mut().blocks.pop().ok_or_else(|| bug("the block stack ran empty"))
+        self.frame_mut().blocks.pop().ok_or_else(|| Unwind::bug("the block stack ran empty"))
     }
 
     /// Ends a handler whose three items are on top of the stack; the previously handled exception is handled again. A
@@ -195,7 +195,7 @@ impl FrameStack {
     fn pop_handler(&mut self) -> Flow<Block> {
         let block = self.pop_block()?;
         if !block.in_handler {
-            return Err(bug("a handler ends that did not begin"));
+            return Err(Unwind::bug("a handler ends that did not begin"));
         }
         Ok(block)
     }
@@ -212,7 +212,7 @@ impl FrameStack {
 
     /// The innermost frame handles its previously handled exception again.
     pub fn end_handling(&mut self) -> Flow<()> {
-        self.frame_mut().handled.pop().map(|_| ()).ok_or_else(|| bug("no exception is handled"))
+        self.frame_mut().handled.pop().map(|_| ()).ok_or_else(|| Unwind::bug("no exception is handled"))
     }
 
     /// The exception being handled, with its position, in the innermost frame or the nearest caller that handles one.
@@ -238,14 +238,9 @@ fn prologue_of(unit: &CodeUnit, py: Python<'_>) -> Option<u32> {
 }
 
 fn underflow() -> Unwind {
-    bug("the simulated stack ran out of items")
+    Unwind::bug("the simulated stack ran out of items")
 }
 
 pub(super) fn bad_operand(what: &str) -> Unwind {
-    bug(&format!("an instruction names a {what} that the code does not have"))
-}
-
-/// The error for bytecode that no compiler makes, or for a bug of the tracer.
-pub(super) fn bug(text: &str) -> Unwind {
-    pyo3::exceptions::PyRuntimeError::new_err(text.to_owned()).into()
+    Unwind::bug(&format!("an instruction names a {what} that the code does not have"))
 }

@@ -35,7 +35,8 @@ fn filter<'py>(
     Ok(kept.get_or_try_init(py, make)?.bind(py))
 }
 
-/// Runs an operation under an additional warnings filter. Returns its result and whether it warned.
+/// Runs an operation under an additional warnings filter. Returns its result and whether it warned; that is true, too,
+/// if the program has replaced the list of filters by something else.
 fn filtered<T>(
     py: Python<'_>,
     filter: &Bound<'_, PyTuple>,
@@ -43,7 +44,7 @@ fn filtered<T>(
 ) -> PyResult<(PyResult<T>, bool)> {
     // The list is changed directly, because the functions of `warnings` would make all warnings appear again.
     let filters = cpython::import(py, "warnings")?.getattr("filters")?.cast_into::<PyList>();
-    let Ok(filters) = filters else { return Ok((operation(), false)) };
+    let Ok(filters) = filters else { return Ok((operation(), true)) };
     filters.insert(0, filter)?;
     let before = HERE.replace(Some(false));
     let result = operation();

@@ -6,6 +6,7 @@ use pyo3::types::{PyCFunction, PyFunction, PyString, PyType};
 use sot_core::backend::CallPolicy;
 use sot_core::bytecode::flags::GENERATOR;
 use sot_core::cpython;
+use sot_core::tracker;
 
 use crate::backend::calls::attributes::{breaking_attribute, is_in_place, BREAKING_ATTRIBUTES, IN_PLACE};
 use crate::backend::calls::foundation;
@@ -182,17 +183,22 @@ pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallP
     if !is_function(callable) {
         return CallPolicy::Follow;
     }
-    if let Ok(Some(list)) = marks::listed(callable) {
-        return CallPolicy::Listed(list.to_owned());
+    policy(paddle, callable).unwrap_or_else(|error| {
+        CallPolicy::Break(format!("{}, of which it is not known how Paddle means it: {error}", tracker::name(callable)))
+    })
+}
+
+fn policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPolicy> {
+    if let Some(list) = marks::listed(callable)? {
+        return Ok(CallPolicy::Listed(list.to_owned()));
     }
-    if marks::is_statement(callable).unwrap_or(false) {
-        return CallPolicy::FollowOrCall;
+    if marks::is_statement(callable)? {
+        return Ok(CallPolicy::FollowOrCall);
     }
-    let policy = match callable.cast::<PyType>() {
+    match callable.cast::<PyType>() {
         Ok(class) => of_class(paddle, class),
         Err(_) => of_function(paddle, callable),
-    };
-    policy.unwrap_or(CallPolicy::Follow)
+    }
 }
 
 /// True if `callable` is a class or a function. Other objects are called by their own `__call__`, and reading their

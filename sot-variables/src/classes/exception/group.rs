@@ -30,9 +30,8 @@ pub fn is_group_type(ty: &Bound<'_, PyType>) -> bool {
 
 /// True if the exception is a group, also of a class of the program.
 pub fn is_group(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
-    let ty = cx.type_of(exception)?;
-    let base = types(cx.py).map(|[base, _]| base);
-    Ok(base.is_some_and(|base| ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false))))
+    let Some([base, _]) = types(cx.py) else { return Ok(false) };
+    cx.is_of_class(exception, &base)
 }
 
 fn refuse() -> Unwind {
@@ -73,8 +72,7 @@ pub fn class_for<'py>(
     let [base, narrow] = types(cx.py).ok_or_else(refuse)?;
     let ordinary = cx.py.get_type::<PyException>();
     for &member in members {
-        let of = cx.type_of(member)?;
-        if !of.cast::<PyType>().is_ok_and(|of| of.is_subclass(&ordinary).unwrap_or(false)) {
+        if !cx.is_of_class(member, &ordinary)? {
             // `ExceptionGroup` with other members: CPython raises a `TypeError`, which is too rare to simulate.
             return if ty.is(&base) { Ok(base) } else { Err(refuse()) };
         }
@@ -170,9 +168,7 @@ fn refuse_groups(cx: &mut OpcodeExecutor<'_>, pattern: VarId) -> Flow<()> {
     let classes = if cx.see(pattern)?.form() == Form::Tuple { cx.unpack_all(pattern)? } else { vec![pattern] };
     for class in classes {
         let class = cx.see(class)?.object().map(|class| class.bind(cx.py).clone());
-        if class
-            .is_some_and(|class| class.cast::<PyType>().is_ok_and(|class| class.is_subclass(&base).unwrap_or(false)))
-        {
+        if class.is_some_and(|class| class.cast::<PyType>().is_ok_and(|class| cpython::is_subtype(class, &base))) {
             let text = "catching ExceptionGroup with except* is not allowed. Use except instead.";
             return Err(cx.raise(PyTypeError::new_err(text)));
         }

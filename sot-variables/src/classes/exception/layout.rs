@@ -50,10 +50,10 @@ pub(super) fn is_simple_holder(ty: &Bound<'_, PyType>) -> bool {
 
 pub(super) fn held_attribute(ty: &Bound<'_, PyType>) -> Option<&'static str> {
     let py = ty.py();
-    if ty.is_subclass(&py.get_type::<PyStopIteration>()).unwrap_or(false) {
+    if cpython::is_subtype(ty, &py.get_type::<PyStopIteration>()) {
         return Some("value");
     }
-    ty.is_subclass(&py.get_type::<PySystemExit>()).unwrap_or(false).then_some("code")
+    cpython::is_subtype(ty, &py.get_type::<PySystemExit>()).then_some("code")
 }
 
 /// Returns the nearest base that is not a heap type.

@@ -21,7 +21,7 @@ use sot_core::variable::{Death, Form, VarId, Variable};
 use self::rebuilding::{rebuild_finished, rebuild_fresh};
 use self::resuming::{closing_is_observable, delegates_to};
 use crate::classes::exception;
-use crate::iterators::library;
+use crate::iterators::{library, or_object_type};
 
 pub use self::resuming::{close, resumed, return_value, send, stop_iteration, stop_value, throw, Resumed};
 
@@ -152,7 +152,7 @@ impl Variable for GeneratorVariable {
 
     fn python_type<'py>(&self, trace: &Trace<'py>) -> Bound<'py, PyAny> {
         let ty = library(trace.py, "types", "GeneratorType").map(|ty| ty.into_bound(trace.py));
-        ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
+        or_object_type(trace, ty)
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {

@@ -190,8 +190,8 @@ pub fn close(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Option<VarId
 }
 
 fn is_stop(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
-    let (ty, stop) = (cx.type_of(exception)?, cx.py.get_type::<PyStopIteration>());
-    Ok(ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&stop).unwrap_or(false)))
+    let stop = cx.py.get_type::<PyStopIteration>();
+    cx.is_of_class(exception, &stop)
 }
 
 /// Returns the value that a `StopIteration` carries; `None` for other exceptions.

@@ -79,7 +79,7 @@ impl ChangingScalar {
         if !trace.differs_too_often(tracker) {
             return None;
         }
-        let times_differed = trace.history.changing.get(&trace.trackers.path(tracker)).copied().unwrap_or_default();
+        let times_differed = trace.times_differed(tracker).unwrap_or(0);
         Some(Rc::new(ChangingScalar { value: object.clone().unbind(), times_differed }))
     }
 }
@@ -131,17 +131,23 @@ impl<'py> Trace<'py> {
         Ok(Some(self.vars.add(Rc::new(payload), tracker)))
     }
 
+    /// Number of translations for which the value of a tracker was another one; `None` if it has never differed.
+    pub(super) fn times_differed(&self, tracker: TrackerId) -> Option<usize> {
+        self.history.changing.get(&self.trackers.path(tracker)).copied()
+    }
+
     /// True if the value of a tracker has differed so often that the trace should not specialise on it again.
     #[must_use]
     pub fn differs_too_often(&self, tracker: TrackerId) -> bool {
-        let times_differed = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
+        let times_differed = self.times_differed(tracker).unwrap_or(0);
         let History { policy, is_resumed, .. } = *self.history;
         !policy::specialises_on(ValueClass::Other, times_differed, policy, is_resumed)
     }
 
-    /// True if the variable is a number that differs from call to call, or a text of one, on which the trace has not
-    /// specialised. Guards the type, which the code that repeats a computation relies on.
-    pub fn is_lazy_number(&mut self, id: VarId) -> bool {
+    /// Guards the type of a number that differs from call to call, or of a text of one, on which the trace has not
+    /// specialised: the code that repeats a computation relies on the type. Returns false for all other variables,
+    /// which get no guard.
+    pub fn guard_type_if_lazy(&mut self, id: VarId) -> bool {
         let Some(number) = self.vars.as_kind::<LazyNumber>(id) else { return false };
         let tracker = self.vars.tracker(id);
         self.guards.add(tracker, Test::TypeIs(Identity::of(number.value.bind(self.py).get_type().as_any())));
@@ -157,12 +163,7 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.trace.history.is_resumed {
             return Ok(());
         }
-        let was_another = self
-            .trace
-            .history
-            .changing
-            .get(&self.trace.trackers.path(tracker))
-            .is_some_and(|times_differed| *times_differed > 0);
+        let was_another = self.trace.times_differed(tracker).is_some_and(|times_differed| times_differed > 0);
         if !was_another && !loop_iterations::holds_changing(self, tracker) {
             return Ok(());
         }
@@ -276,7 +277,7 @@ pub(in crate::machine::executor) fn wrap_changing<'py>(
     if !may_differ || !(is_text || cpython::is_number(object)) || !trace.trackers.is_sourced(tracker) {
         return None;
     }
-    let times_differed = trace.history.changing.get(&trace.trackers.path(tracker)).copied();
+    let times_differed = trace.times_differed(tracker);
     if !policy::recomputes(is_text, times_differed, trace.history.is_resumed) {
         return None;
     }
@@ -428,7 +429,7 @@ fn compute<'py>(
     let distinct = matches!(&how, Computation::Binary(BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply));
     let differs_alike = distinct && value.is_exact_instance_of::<PyInt>();
     let tracker = cx.trace.trackers.add(Tracker::Computed { how, of: trackers });
-    let mut times_differed = cx.trace.history.changing.get(&cx.trace.trackers.path(tracker)).copied().unwrap_or(0);
+    let mut times_differed = cx.trace.times_differed(tracker).unwrap_or(0);
     if differs_alike || value.is_exact_instance_of::<PyFloat>() {
         // Such a number differs as often as the numbers that it is computed from. A remainder may differ less often.
         times_differed =

@@ -187,7 +187,7 @@ fn number_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     if !cx.is_open_argument(id) {
         return Err(needs_number(cx, id));
     }
-    let now = lazy_number::lazy_integer(&cx.trace, id).unwrap_or_default();
+    let Some(now) = lazy_number::lazy_integer(&cx.trace, id) else { return Err(needs_number(cx, id)) };
     let Some(range) = InOpenRange::around(now, cx.statement.integers, cx.sizes.least) else {
         return Err(needs_number(cx, id));
     };

@@ -132,7 +132,7 @@ pub(super) fn open_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId,
         return Ok(None);
     }
     for side in [lhs, rhs] {
-        if cx.trace.is_lazy_number(side) {
+        if cx.trace.guard_type_if_lazy(side) {
             continue;
         }
         if !cx.trace.is_open_number(side) {

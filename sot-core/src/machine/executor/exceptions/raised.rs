@@ -101,6 +101,8 @@ impl Reversible for Raised {
         self.steps.undo_to(steps);
         self.parts.undo_to(parts);
         self.tracebacks.undo_to(tracebacks);
+        // Both concern an exception that is on its way out of a frame, and marks are set where there is none.
+        (self.raises_again, self.leaving) = (false, None);
         self.views.retain(|_, view| *view < first_gone);
     }
 }

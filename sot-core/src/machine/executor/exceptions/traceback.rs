@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTraceback;
 
@@ -59,8 +60,8 @@ impl TracebackEntry {
             None => py.None().into_bound(py),
         };
         let unit = &self.place.code;
-        let offsets = unit.code.offsets(py).unwrap_or_default();
-        let offset = offsets.get(self.at.index()).copied().unwrap_or_default();
+        let offsets = unit.code.offsets(py).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let offset = offsets[self.at.index()];
         let frame = cpython::new_frame(unit.object.bind(py), self.place.globals.dict.bind(py))?;
         py.get_type::<PyTraceback>().call1((next, frame, offset, self.line())).map(Bound::into_any)
     }
@@ -122,12 +123,11 @@ pub fn set_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId, given: VarId
 
 /// Raises a handled exception again, with the traceback that it had when its handler began.
 pub fn raise_again(cx: &mut OpcodeExecutor<'_>, exception: VarId, traceback: VarId) -> Flow<Unwind> {
-    cx.trace.raised.raises_again = true;
     let of = cx.trace.vars.as_kind::<BookkeepingVariable>(traceback);
     let same = matches!(of.as_deref(), Some(BookkeepingVariable::Traceback(of)) if *of == exception);
     // A resume function enters a handler again, with the traceback that the exception has.
     if same || cx.stack.is_resuming(cx.py) || set_traceback(cx, exception, traceback)? {
-        return Ok(Unwind::Raise(exception));
+        return Ok(cx.trace.raised.again(exception));
     }
     let text = "an exception is raised again with the traceback that it had";
     Ok(Unwind::break_graph(ReasonId::Raises, text))

@@ -17,7 +17,6 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::machine::executor::graph_breaks::checkpoint;
 use crate::machine::executor::object_model::type_variable;
-use crate::machine::executor::stack::bug;
 use crate::machine::executor::{CallArgs, Handled, OpcodeExecutor, Trace};
 use crate::machine::variable::Rebuild;
 use crate::machine::variable::{VarId, Variable};
@@ -137,7 +136,7 @@ pub fn exception_matches(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern:
 pub fn exception_class_matches(cx: &mut OpcodeExecutor<'_>, class: VarId, pattern: VarId) -> Flow<bool> {
     match exception_class(cx, class)? {
         Some(found) => class_matches(cx, (found.as_any(), cx.trace.vars.tracker(class)), pattern),
-        None => Err(bug("a handler is entered without an exception class")),
+        None => Err(Unwind::bug("a handler is entered without an exception class")),
     }
 }
 

@@ -52,7 +52,8 @@ impl<'py> DestructionSearch<'py> {
             // Where it is gone, its callback is not called.
             return object.getattr(intern!(object.py(), "__callback__")).is_ok_and(|callback| !callback.is_none());
         }
-        if self.has_observing_weakref(object).unwrap_or(false) {
+        // A weak reference that cannot be read may have a callback.
+        if self.has_observing_weakref(object).unwrap_or(true) {
             return true;
         }
         let hook = cpython::type_lookup(&ty, intern!(ty.py(), "__del__"));

@@ -90,9 +90,10 @@ pub fn or_hook(
     call_special(cx, this, "__getattr__", &[text]).map(Some)
 }
 
-fn is_attribute_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
-    let (ty, base) = (cx.type_of(exception)?, cx.py.get_type::<PyAttributeError>());
-    Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &base)))
+/// True if the exception is an `AttributeError`.
+pub fn is_attribute_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    let class = cx.py.get_type::<PyAttributeError>();
+    cx.is_of_class(exception, &class)
 }
 
 /// Looks an attribute up by the type's own `__getattribute__`, and then by the `__getattr__` hook.

@@ -9,8 +9,8 @@ mod operations;
 mod special_methods;
 
 pub use attributes::{
-    assume_own_reads, found_below, generic_get_attr, generic_set_attr, get_attr, or_hook, own_get_attr,
-    record_attribute, set_attr,
+    assume_own_reads, found_below, generic_get_attr, generic_set_attr, get_attr, is_attribute_error, or_hook,
+    own_get_attr, record_attribute, set_attr,
 };
 pub use descriptors::{bind_class_method, bind_descriptor};
 pub use lookup::{

@@ -3,18 +3,22 @@
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
-use crate::bytecode::{Code, Op, Opcodes};
+use crate::bytecode::{BytecodeError, Code, Op, Opcodes};
 use crate::cache;
 
 /// Returns the name of a global, or of a variable of an enclosing function, to which the code or a function nested in
-/// it assigns. `None` if there is none, or if the code cannot be decoded.
-pub(super) fn find(code: &Bound<'_, PyCode>) -> PyResult<Option<String>> {
-    let Ok(unit) = cache::unit_of(code.as_any()) else { return Ok(None) };
+/// it assigns; `None` if there is none.
+///
+/// # Errors
+///
+/// If the code, or that of a nested function, cannot be decoded.
+pub(super) fn find(code: &Bound<'_, PyCode>) -> Result<Option<String>, BytecodeError> {
+    let unit = cache::unit_of(code.as_any())?;
     find_in(code.py(), &unit.code, &unit.code.freevars)
 }
 
 /// `outside`: the variables of enclosing functions that the outermost code refers to.
-fn find_in(py: Python<'_>, code: &Code, outside: &[String]) -> PyResult<Option<String>> {
+fn find_in(py: Python<'_>, code: &Code, outside: &[String]) -> Result<Option<String>, BytecodeError> {
     let opcodes = Opcodes::get(py);
     for instruction in &code.instructions {
         let is = |op| opcodes.is(instruction.opcode, op);
@@ -32,8 +36,7 @@ fn find_in(py: Python<'_>, code: &Code, outside: &[String]) -> PyResult<Option<S
     }
     for constant in &code.consts {
         let Ok(inner) = constant.bind(py).cast::<PyCode>() else { continue };
-        let Ok(unit) = cache::unit_of(inner.as_any()) else { continue };
-        if let Some(name) = find_in(py, &unit.code, outside)? {
+        if let Some(name) = find_in(py, &cache::unit_of(inner.as_any())?.code, outside)? {
             return Ok(Some(name));
         }
     }

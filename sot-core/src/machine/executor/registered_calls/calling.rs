@@ -364,8 +364,13 @@ fn refuse_hidden_tensors<'py>(
 
 /// Breaks the graph if a function that is one statement assigns to a variable outside of it, as each call must do.
 fn refuse_assignment_outside(function: &Bound<'_, PyFunction>) -> Flow<()> {
-    let Some(name) = assigned_outside::find(&cpython::function_code(function))? else { return Ok(()) };
-    let text = format!("a function that is one statement assigns to the variable '{name}', which is not its own");
+    let text = match assigned_outside::find(&cpython::function_code(function)) {
+        Ok(None) => return Ok(()),
+        Ok(Some(name)) => {
+            format!("a function that is one statement assigns to the variable '{name}', which is not its own")
+        }
+        Err(error) => format!("the bytecode of a function that is one statement cannot be read: {error}"),
+    };
     Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
 }
 
