@@ -33,6 +33,7 @@ const TAKING: &[&str] = &[
     "linspace",
     "normal",
     "ones",
+    "pad",
     "rand",
     "randint",
     "randn",
