@@ -10,6 +10,8 @@ from paddle.nn import functional as F
 
 import sot
 
+TABLE = paddle.arange(64 * 2, dtype="float32").reshape([64, 2])
+
 # Each takes a tensor of two dimensions and gives one, and is right for every size from 2 on.
 STEPS = {
     "plus": lambda x: x + 1,
@@ -32,6 +34,10 @@ STEPS = {
     "repeated": lambda x: x.repeat_interleave(2, axis=0),
     "outer": lambda x: x[:, :1] * x[:1],
     "sum": lambda x: x.sum(1, keepdim=True),
+    "rows of a table": lambda x: TABLE[: x.shape[0]],
+    "the next rows of a table": lambda x: TABLE[: x.shape[0] + 3][x.shape[0] - 1 :],
+    "rows up to a half": lambda x: TABLE[: x.shape[0] // 2 + 1],
+    "to a multiple": lambda x: paddle.concat([x, TABLE[: 4 - x.shape[0] % 4, :1].expand([-1, x.shape[1]])]),
 }
 QUESTIONS = {
     "more": lambda n, k: n > k,
@@ -103,8 +109,39 @@ def test_a_formula_holds_for_the_smallest_sizes_and_in_any_order(step):
             (expected, *expected_answers), (actual, *answers) = run(x, z), fast(x, z)
             assert answers == expected_answers, (size, other)
             numpy.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-5)
-    # No formula gives the size of what is empty, or the smaller one of two sizes.
-    assert sum(sot.stats().breaks.values()) == (step not in ("the last", "up to a place"))
+    # No formula gives the smaller one of two sizes.
+    assert sum(sot.stats().breaks.values()) == (step == "up to a size")
+
+
+def decoding(x, past):
+    """One step of attention with positions from a table, and the check that many models make of the scores."""
+    length = x.shape[1] + past.shape[1]
+    positions = TABLE[:length].unsqueeze(0)[:, length - x.shape[1] :]
+    keys = paddle.concat([past, x * positions], 1)
+    scores = paddle.matmul(x, keys.transpose([0, 2, 1]))
+    if list(scores.shape) != [x.shape[0], x.shape[1], length]:
+        raise ValueError(scores.shape)
+    return F.softmax(scores, -1), keys
+
+
+def test_sizes_from_rows_of_a_table_are_formulas_up_to_the_rows_that_it_has():
+    fast = sot.symbolic_translate(decoding)
+    for size in (1, 3):
+        past = paddle.rand([2, 4, 2])
+        for _ in range(30 if size == 1 else 19):
+            x = paddle.rand([2, size, 2])
+            expected, actual = decoding(x, past), fast(x, past)
+            for one, other in zip(expected, actual):
+                numpy.testing.assert_allclose(other.numpy(), one.numpy(), rtol=1e-5)
+            past = expected[1]
+    stats = sot.stats()
+    assert (sum(stats.breaks.values()), sum(stats.fallbacks.values())) == (0, 0), stats
+    # The lengths up to the end of the table, in a few steps.
+    assert stats.graphs == stats.translations <= 10, stats
+    with pytest.raises(ValueError):
+        decoding(x, paddle.rand([2, 64, 2]))
+    with pytest.raises(ValueError):
+        fast(x, paddle.rand([2, 64, 2]))
 
 
 def test_a_size_that_is_the_same_for_all_sizes_is_a_constant():
@@ -119,3 +156,25 @@ def test_a_size_that_is_the_same_for_all_sizes_is_a_constant():
     stats = sot.stats()
     # Formulas hold up to a size of 10,007 at least.
     assert (stats.translations, sum(stats.breaks.values()), sum(stats.fallbacks.values())) == (3, 0, 0)
+
+
+def windows(x, size=4):
+    """The mean of each window of a picture, which is padded to whole windows, as in a Swin transformer."""
+    batch, height, width, channels = x.shape
+    bottom, right = (size - height % size) % size, (size - width % size) % size
+    if bottom or right:
+        x = F.pad(x, [0, right, 0, bottom], data_format="NHWC")
+    x = x.reshape([batch, (height + bottom) // size, size, (width + right) // size, size, channels])
+    return x.transpose([0, 1, 3, 2, 4, 5]).reshape([-1, size * size, channels]).mean(1)
+
+
+def test_padding_by_a_number_that_follows_from_sizes_stays_open():
+    fast = sot.symbolic_translate(windows)
+    for size in range(14):
+        x = paddle.rand([1, 5 + size, 6 + size, 2])
+        expected, actual = windows(x), fast(x)
+        assert actual.shape == expected.shape
+        numpy.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-5)
+    stats = sot.stats()
+    assert (sum(stats.breaks.values()), sum(stats.fallbacks.values())) == (0, 0), stats
+    assert stats.graphs == stats.translations <= 8, stats

@@ -10,8 +10,6 @@ pub struct SizeFormula {
     pub products: Vec<SizeProduct>,
     /// Pairs of input sizes. The formula holds only while the two of each pair are equal.
     pub equal: Vec<[InputSize; 2]>,
-    /// The formula holds only while each of its input sizes is at most this one.
-    pub up_to: i64,
 }
 
 /// A factor, multiplied by input sizes. A factor of 0 names sizes that do not matter as long as the formula holds.
@@ -30,4 +28,6 @@ pub struct InputSize {
     pub axis: usize,
     /// The formula holds only while the size is at least this one.
     pub from: i64,
+    /// The formula holds only while the size is at most this one.
+    pub up_to: i64,
 }

@@ -4,7 +4,8 @@
 //! A formula is taken if it gives the right size for this call, for the prime numbers, and for sizes in another order.
 //! Paddle's rules for sizes are sums, products, quotients, minima and maxima. Such a rule that gives the formula's size
 //! for a small size and for a large one gives it in between. So a formula is used up to the prime numbers only, and
-//! from the smallest sizes on for which it was right.
+//! from the smallest sizes on for which it was right. Where a large size gives something else, as for the first rows of
+//! a table, prime numbers near to the sizes of this call are tried.
 
 use std::sync::Arc;
 
@@ -30,13 +31,45 @@ pub(crate) enum Way {
     Small,
     /// None, and the inputs that come first have the larger sizes. This shows that a size is the minimum of two.
     Falling,
+    /// Those that are the same in this call, and each is larger by one. This shows that a size follows from a remainder.
+    Next,
+    /// Those that are the same in this call, and the larger ones are the smaller ones. This shows that a size is the
+    /// minimum of two.
+    Mirrored,
+    /// Those that are the same in this call. All are prime numbers that are near to the sizes of this call, by a place in
+    /// [`NEAR`]. They show how the size of `table[:n]` follows from `n` where the table has fewer rows than the other
+    /// probes ask for.
+    Near(usize),
 }
 
-/// The ways in which formulas are looked for, in this order.
-pub(crate) const WAYS: [Way; 2] = [Way::AllDiffer, Way::SameAsNow];
+/// The ways in which formulas are looked for, in this order, each with the ways that must not contradict it.
+pub(crate) fn ways() -> impl Iterator<Item = (Way, &'static [Way])> {
+    let far: [(Way, &[Way]); 2] = [(Way::AllDiffer, &[Way::Falling]), (Way::SameAsNow, &[])];
+    let near = (0..NEAR.len()).map(|at| (Way::Near(at), &[Way::Next, Way::Mirrored][..]));
+    far.into_iter().chain(near)
+}
 
-/// The number of ways.
-const COUNT: usize = 5;
+/// Sizes in a probe with near sizes, in tenths of the sizes of this call. The first probe that a formula is found in
+/// says up to which sizes it holds, so that a table is used up in a few translations.
+const NEAR: [i64; 5] = [40, 20, 14, 12, 10];
+
+/// Number of the ways before `Near`.
+const NOT_NEAR: usize = 7;
+
+impl Way {
+    fn place(self) -> usize {
+        match self {
+            Way::AllDiffer => 0,
+            Way::SameAsNow => 1,
+            Way::Smallest => 2,
+            Way::Small => 3,
+            Way::Falling => 4,
+            Way::Next => 5,
+            Way::Mirrored => 6,
+            Way::Near(at) => NOT_NEAR + at,
+        }
+    }
+}
 
 /// The smallest size in a probe.
 const LEAST: i64 = 10_007;
@@ -53,12 +86,13 @@ const LARGEST_PART: i64 = 1_500;
 /// The probes of a program.
 #[derive(Default)]
 pub(crate) struct SizeProbes {
-    probes: [Option<SizeProbe>; COUNT],
+    probes: [Option<SizeProbe>; NOT_NEAR + NEAR.len()],
 }
 
 /// A twin of the program with other sizes.
 pub(crate) struct SizeProbe {
     pub(crate) twin: Twin,
+    is_near: bool,
     sizes: Vec<ProbedSize>,
     /// Number of inputs and of statements that the twin has.
     inputs: usize,
@@ -84,17 +118,23 @@ impl SizeProbes {
         twin: &Twin,
         py: Python<'_>,
     ) -> PyResult<Option<SizeProbe>> {
-        let mut probe = match self.probes[way as usize].take() {
+        let mut probe = match self.probes[way.place()].take() {
             Some(probe) => probe,
-            None => {
-                SizeProbe { twin: Twin::new(py, paddle)?, sizes: Vec::new(), inputs: 0, statements: 0, is_stuck: false }
-            }
+            None => SizeProbe {
+                twin: Twin::new(py, paddle)?,
+                is_near: matches!(way, Way::Near(_)),
+                sizes: Vec::new(),
+                inputs: 0,
+                statements: 0,
+                is_stuck: false,
+            },
         };
         probe.add_inputs(paddle, way, twin, py)?;
         let is_another = match way {
-            Way::AllDiffer | Way::Smallest | Way::Small => true,
+            Way::AllDiffer | Way::Smallest | Way::Small | Way::Near(_) | Way::Next => true,
             Way::SameAsNow => probe.sizes.iter().enumerate().any(|(at, _)| probe.has_equal(at)),
             Way::Falling => probe.sizes.len() > 1,
+            Way::Mirrored => probe.sizes.iter().any(|size| size.now != probe.sizes[0].now),
         };
         if is_another {
             return Ok(Some(probe));
@@ -105,7 +145,7 @@ impl SizeProbes {
 
     /// Puts back the probe of a way.
     pub(crate) fn put_back(&mut self, way: Way, probe: SizeProbe) {
-        self.probes[way as usize] = Some(probe);
+        self.probes[way.place()] = Some(probe);
     }
 
     /// Takes the twins of all probes.
@@ -117,13 +157,22 @@ impl SizeProbes {
 impl SizeProbe {
     /// Adds the inputs that the program has got since the last time.
     fn add_inputs(&mut self, paddle: &Paddle, way: Way, twin: &Twin, py: Python<'_>) -> PyResult<()> {
-        for input in &twin.inputs()[self.inputs..] {
-            let value = input.value.bind(py);
-            let Some(described) = meta::of_value(paddle, value)? else { continue };
+        if self.inputs == twin.inputs().len() {
+            return Ok(());
+        }
+        let (mut open, mut axes) = (Vec::new(), Vec::new());
+        for input in twin.inputs() {
+            let described = meta::of_value(paddle, input.value.bind(py))?;
+            let is_open = |axis: usize| described.as_ref().is_some_and(|meta| meta.shape.get(axis) == Some(&None));
+            axes.push(described.is_some().then(|| (0..input.sizes.len()).map(is_open).collect::<Vec<bool>>()));
+            open.extend(input.sizes.iter().enumerate().filter(|(axis, _)| is_open(*axis)).map(|(_, size)| *size));
+        }
+        for (input, is_open) in twin.inputs().iter().zip(axes).skip(self.inputs) {
+            let (value, Some(is_open)) = (input.value.bind(py), is_open) else { continue };
             let mut sizes = input.sizes.clone();
             for (axis, size) in sizes.iter_mut().enumerate() {
-                if described.shape.get(axis).is_some_and(Option::is_none) {
-                    let probed = self.size_for(way, *size);
+                if is_open[axis] {
+                    let probed = self.size_for(way, *size, &open);
                     self.sizes.push(ProbedSize { input: value.clone().unbind(), axis, now: *size, probed });
                     *size = probed;
                 }
@@ -135,8 +184,26 @@ impl SizeProbe {
     }
 
     /// The size in the probe for an open size that is `now` in this call.
-    fn size_for(&self, way: Way, now: i64) -> i64 {
+    /// `open` are all open sizes of this call.
+    fn size_for(&self, way: Way, now: i64, open: &[i64]) -> i64 {
+        let near = |tenths: i64| {
+            if let Some(same) = self.sizes.iter().find(|size| size.now == now) {
+                return same.probed;
+            }
+            let mut prime = prime_from((now.saturating_mul(tenths) / 10).saturating_add(1));
+            while self.sizes.iter().any(|size| size.probed == prime) {
+                prime = prime_from(prime + 1);
+            }
+            prime
+        };
         match way {
+            Way::Near(at) => return near(NEAR[at]),
+            Way::Next => return now.saturating_add(1),
+            Way::Mirrored => {
+                let (least, most) =
+                    open.iter().fold((now, now), |(least, most), &size| (least.min(size), most.max(size)));
+                return least + most - now;
+            }
             Way::Smallest => return policy::least_open().min(now),
             Way::Small => return now.min(SMALL),
             Way::Falling => {
@@ -183,7 +250,8 @@ impl SizeProbe {
     /// Returns a formula that was found, with the inputs' sizes. If it was not right for the smallest sizes, `from` are
     /// smaller sizes for which it was right; it then holds from these on, or from the present ones on.
     pub(crate) fn formula(&self, mut found: Found, from: Option<&HoldsFrom>, py: Python<'_>) -> SizeFormula {
-        if from.is_some() {
+        // Near sizes are asked for because a size that the formula does not contain may be too large for it, too.
+        if from.is_some() || self.is_near {
             found.products.push(Product { factor: 0, sizes: (0..self.sizes.len()).collect() });
         }
         let least = |at: usize| match from {
@@ -195,6 +263,7 @@ impl SizeProbe {
             input: self.sizes[at].input.clone_ref(py),
             axis: self.sizes[at].axis,
             from: least(at),
+            up_to: self.sizes[at].probed,
         };
         let used: Vec<usize> = found.products.iter().flat_map(|product| product.sizes.clone()).collect();
         let twins = |at: usize| {
@@ -209,7 +278,6 @@ impl SizeProbe {
             constant: found.constant,
             products: products.collect(),
             equal: used.iter().flat_map(|&at| twins(at).map(move |other| [size(at), size(other)])).collect(),
-            up_to: used.iter().map(|at| self.sizes[*at].probed).min().unwrap_or(i64::MAX),
         }
     }
 

@@ -29,15 +29,14 @@ fn computed(cx: &mut OpcodeExecutor<'_>, formula: &SizeFormula) -> Flow<Option<V
             return Ok(None);
         }
     }
-    let limit = cx.trace.integer(formula.up_to)?;
     let mut sum = cx.trace.integer(formula.constant)?;
     let mut is_first = formula.constant == 0;
     for product in &formula.products {
         let mut value = cx.trace.integer(product.factor)?;
         for (at, size) in product.sizes.iter().enumerate() {
-            let from = size.from;
+            let (from, up_to) = (size.from, cx.trace.integer(size.up_to)?);
             let Some(size) = input_size(cx, size) else { return Ok(None) };
-            if !holds(cx, CompareOp::LessEqual, size, limit)? {
+            if !holds(cx, CompareOp::LessEqual, size, up_to)? {
                 return Ok(None);
             }
             if from > cx.sizes.least {

@@ -28,7 +28,7 @@ use crate::backend::numbers::diagonals;
 use crate::backend::numbers::floats;
 use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::scalar;
-use crate::backend::numbers::size_probe::{Found, HoldsFrom, SizeProbe, Way, WAYS};
+use crate::backend::numbers::size_probe::{ways, Found, HoldsFrom, SizeProbe, Way};
 use crate::backend::numbers::sizes;
 use crate::backend::numbers::twin::{hold_unknown_sizes, refusing_endless, Twin, TwinStatement};
 use crate::backend::numbers::where_op;
@@ -255,19 +255,17 @@ impl PaddleBuilder {
         axis: usize,
     ) -> PyResult<Option<SizeFormula>> {
         let Some(now) = twin.size(value, axis)? else { return Ok(None) };
-        for way in WAYS {
+        for (way, checks) in ways() {
             let py = value.py();
             let Some(found) = self.probed(twin, way, py, |probe| probe.find(value, axis, now))?.flatten() else {
                 continue;
             };
-            let falling = if way == Way::AllDiffer {
-                self.probed(twin, Way::Falling, py, |probe| probe.confirms(&found, value, axis))?.flatten()
-            } else {
-                None
-            };
-            // Some statements cannot be built with the sizes of other probes.
-            if falling == Some(false) {
-                return Ok(None);
+            for check in checks {
+                let confirmed = self.probed(twin, *check, py, |probe| probe.confirms(&found, value, axis))?.flatten();
+                // Some statements cannot be built with the sizes of other probes, but all can with the next sizes.
+                if confirmed == Some(false) || confirmed.is_none() && *check == Way::Next {
+                    return Ok(None);
+                }
             }
             let from = self.smallest_sizes(twin, &found, value, axis)?;
             return self.probed(twin, way, py, |probe| Ok(probe.formula(found, from.as_ref(), py)));
