@@ -10,6 +10,7 @@ from paddle.nn import functional as F
 
 import sot
 
+NEW = hasattr(paddle, "compat")
 TABLE = paddle.arange(64 * 2, dtype="float32").reshape([64, 2])
 
 # Each takes a tensor of two dimensions and gives one, and is right for every size from 2 on.
@@ -24,7 +25,7 @@ STEPS = {
     "far": lambda x: x[:10_050],
     "the last": lambda x: x[-5:],
     "every second": lambda x: x[::2],
-    "padded": lambda x: F.pad(x, [1, 2, 0, 0], pad_from_left_axis=False) if hasattr(paddle, "compat") else F.pad(x, [0, 0, 1, 2]),
+    "padded": lambda x: F.pad(x, [1, 2, 0, 0], pad_from_left_axis=False) if NEW else F.pad(x, [0, 0, 1, 2]),
     "pooled": lambda x: F.avg_pool1d(x.unsqueeze(0), 2, 2, ceil_mode=True)[0],
     "window": lambda x: F.avg_pool1d(x.unsqueeze(0), 3, 1, padding=1)[0],
     "resized": lambda x: F.interpolate(x.unsqueeze(0), scale_factor=2, mode="linear", data_format="NCW")[0],
@@ -109,8 +110,9 @@ def test_a_formula_holds_for_the_smallest_sizes_and_in_any_order(step):
             (expected, *expected_answers), (actual, *answers) = run(x, z), fast(x, z)
             assert answers == expected_answers, (size, other)
             numpy.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-5)
-    # No formula gives the smaller one of two sizes.
-    assert sum(sot.stats().breaks.values()) == (step == "up to a size")
+    # No formula gives the smaller one of two sizes. Paddle 3.0 gives a range without elements another size.
+    breaking = ["up to a size"] if NEW else ["up to a size", "counted from a place"]
+    assert sum(sot.stats().breaks.values()) == (step in breaking)
 
 
 def decoding(x, past):
@@ -168,13 +170,34 @@ def windows(x, size=4):
     return x.transpose([0, 1, 3, 2, 4, 5]).reshape([-1, size * size, channels]).mean(1)
 
 
-def test_padding_by_a_number_that_follows_from_sizes_stays_open():
-    fast = sot.symbolic_translate(windows)
+# What takes sizes as arguments, in its own way.
+TAKING = {
+    "bincount": lambda x: paddle.bincount(x.argmax(-1), minlength=x.shape[1]),
+    "crop": lambda x: paddle.crop(x, [x.shape[0] - 2, x.shape[1] - 3], [1, 2]),
+    "eye": lambda x: paddle.eye(x.shape[0], x.shape[1]) * x,
+    "multinomial": lambda x: paddle.multinomial(x * 0 + 1, x.shape[1]).sort(),
+    "one_hot": lambda x: F.one_hot(x.argmax(-1), x.shape[1]) * x,
+    "pad": lambda x: F.pad(x.unsqueeze(0), [0, x.shape[0]], data_format="NCL"),
+    "roll": lambda x: x.roll([x.shape[0] // 2, -x.shape[1] // 3], [0, 1]),
+    "scatter_nd": lambda x: paddle.scatter_nd(x.argmax(-1).unsqueeze(-1), x.sum(-1), [x.shape[1]]),
+    "sequence_mask": lambda x: F.sequence_mask(x.argmax(-1), maxlen=x.shape[1]),
+    "strided_slice": lambda x: paddle.strided_slice(x, [0], [0], [x.shape[0]], [2]),
+    "topk": lambda x: x.topk(x.shape[1] // 2, axis=-1)[0],
+    "windows": windows,
+}
+
+
+@pytest.mark.parametrize("name", TAKING)
+def test_sizes_as_arguments_stay_open(name):
+    function = TAKING[name]
+    fast = sot.symbolic_translate(function)
     for size in range(14):
-        x = paddle.rand([1, 5 + size, 6 + size, 2])
-        expected, actual = windows(x), fast(x)
-        assert actual.shape == expected.shape
+        x = paddle.rand([1, 5 + size, 6 + size, 2]) if name == "windows" else paddle.rand([4 + size, 6 + 2 * size])
+        expected, actual = function(x), fast(x)
+        assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
         numpy.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-5)
     stats = sot.stats()
-    assert (sum(stats.breaks.values()), sum(stats.fallbacks.values())) == (0, 0), stats
-    assert stats.graphs == stats.translations <= 8, stats
+    assert stats.graphs and not stats.graph_errors, stats
+    if NEW:
+        assert (sum(stats.breaks.values()), sum(stats.fallbacks.values())) == (0, 0), stats
+        assert stats.translations <= (8 if name == "windows" else 3), stats
