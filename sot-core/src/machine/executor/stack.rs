@@ -242,5 +242,5 @@ fn underflow() -> Unwind {
 }
 
 pub(super) fn bad_operand(what: &str) -> Unwind {
-    Unwind::bug(&format!("an instruction names a {what} that the code does not have"))
+    Unwind::bug(format!("an instruction names a {what} that the code does not have"))
 }
