@@ -632,6 +632,24 @@ def test_captured_control_flow_that_reads_globals_is_followed(monkeypatch):
         del shifted.___jit_transform_options___
 
 
+def marks_a_lambda(x):
+    double = paddle.jit.not_to_static(lambda value: value * 2)
+    return double(x) + 1
+
+
+def marks_a_function(x):
+    @paddle.jit.not_to_static
+    def triple(value):
+        return value * 3
+
+    return triple(x) + triple(x * 2)
+
+
+@pytest.mark.parametrize("function", [marks_a_lambda, marks_a_function])
+def test_a_function_may_be_marked_where_it_is_made(function):
+    compare(lambda: (function, lambda index: (X * (index + 1),), nothing))
+
+
 def test_unified_function_is_followed_with_guards():
     unified = marked("unified")
     factors = [2.0]

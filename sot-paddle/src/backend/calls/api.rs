@@ -131,6 +131,10 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.tensor.logic", &["is_tensor"]),
     ("paddle.tensor.manipulation", &["atleast_1d", "atleast_2d", "atleast_3d"]),
     ("paddle.tensor.random", &["bernoulli_", "log_normal_", "normal_"]),
+    ("paddle.jit.api", &["not_to_static"]),
+    ("paddle.jit.dy2static.convert_call_func", &["ConversionOptions", "__init__", "attach"]),
+    ("paddle.jit.dy2static.utils", &["Nil", "TransformOptions", "__init__", "attach", "with_skip_transform_mode"]),
+    ("paddle.jit.marker", &["not_to_static", "unified"]),
     ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),
     // In eager mode it raises for the numbers of some windows, in static mode for none.
     ("paddle.signal", &["istft"]),
