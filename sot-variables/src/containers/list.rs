@@ -326,6 +326,11 @@ impl Variable for ListVariable {
     }
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        if let Some(index) = sequence::fast_index(cx, key, self.items.len())? {
+            let mut items = self.items.clone();
+            items.remove(index);
+            return write(cx, this, items);
+        }
         let items = edit(cx, &self.items, key, &[], |positions, key| positions.del_item(key))?;
         write(cx, this, items)
     }

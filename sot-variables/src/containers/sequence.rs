@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{PyInt, PyList, PyRange, PySlice, PyString, PyTuple};
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -79,7 +79,13 @@ impl Sequence {
             return Ok(Selection::One(index));
         }
         let key = self.key_object(cx, key)?;
-        let selected = self.positions(cx.py, len)?.get_item(key).map_err(|error| cx.raise(error))?;
+        // A slice of a `range` takes no time. Errors of other keys name the sequence.
+        let all = if key.is_instance_of::<PySlice>() {
+            cx.py.get_type::<PyRange>().call1((len,))?
+        } else {
+            self.positions(cx.py, len)?
+        };
+        let selected = all.get_item(key).map_err(|error| cx.raise(error))?;
         if let Ok(index) = selected.extract::<usize>() {
             return Ok(Selection::One(index));
         }
