@@ -485,3 +485,30 @@ def test_an_argument_is_an_array(x):
 
     a = np.zeros(2)
     return x + 1, inner(a), a
+
+
+@given(one)
+def test_arrays_whose_flags_warn_of_writes(x):
+    row, column = np.broadcast_arrays(np.array([[1, 2, 3]]), np.array([[4], [5]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return x + int(row.sum()) + int(column.sum()), row.tolist(), column.copy()
+
+
+@given(one)
+def test_resizing_counts_references(x):
+    table = np.array([[0, 1], [2, 3]])
+    table.resize((2, 1))
+    return x + 1, table
+
+
+def resized(x):
+    table = np.array([[0, 1], [2, 3]])
+    table.resize((2, 1), refcheck=True)
+    return x + 1, table
+
+
+@given(one)
+def test_resizing_counts_references_in_a_function_that_is_called(x):
+    x, table = resized(x * 2)
+    return x + 1, table

@@ -65,8 +65,8 @@ impl ArrayLayout {
             dtype: get("dtype")?,
             offset: address(view)? - address(base)?,
             strides: get("strides")?,
-            is_writeable: has_flag(view, "writeable")?,
-            is_turned: !has_flag(base, "c_contiguous")?,
+            is_writeable: has_flag(view, WRITEABLE)?,
+            is_turned: !has_flag(base, C_CONTIGUOUS)?,
         })
     }
 
@@ -82,8 +82,17 @@ impl ArrayLayout {
     }
 }
 
-fn has_flag(array: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
-    array.getattr("flags")?.getattr(name)?.extract()
+/// Flags of an array, as numpy's C API numbers them.
+const C_CONTIGUOUS: i64 = 0x1;
+const WRITEABLE: i64 = 0x400;
+
+/// Reading the attribute `flags.writeable` would warn if the array is a result of `broadcast_arrays`.
+fn has_flag(array: &Bound<'_, PyAny>, flag: i64) -> PyResult<bool> {
+    Ok(flags(array)? & flag != 0)
+}
+
+fn flags(array: &Bound<'_, PyAny>) -> PyResult<i64> {
+    array.getattr("flags")?.getattr("num")?.extract()
 }
 
 fn address(array: &Bound<'_, PyAny>) -> PyResult<isize> {
@@ -92,7 +101,6 @@ fn address(array: &Bound<'_, PyAny>) -> PyResult<isize> {
 
 /// True if two arrays agree in element type, shape, strides and flags.
 pub(crate) fn are_alike(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let flags = |array: &Bound<'_, PyAny>| array.getattr("flags")?.getattr("num")?.extract::<u64>();
     Ok(one.getattr("dtype")?.is(&other.getattr("dtype")?)
         && one.getattr("shape")?.eq(other.getattr("shape")?)?
         && one.getattr("strides")?.eq(other.getattr("strides")?)?
@@ -102,7 +110,7 @@ pub(crate) fn are_alike(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyR
 /// Returns a copy of the array that owns its memory.
 pub(crate) fn copy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let copy = array.call_method1(intern!(array.py(), "copy"), ("K",))?;
-    if !has_flag(array, "writeable")? {
+    if !has_flag(array, WRITEABLE)? {
         copy.call_method1("setflags", (false,))?;
     }
     Ok(copy)
@@ -315,7 +323,7 @@ impl Variable for ArrayVariable {
                 cg.begin_call(|cg| cg.load_const(copy))?;
                 cg.load_argument(Argument::string(py, "K"))?;
                 cg.end_call(1)?;
-                has_flag(array, "writeable")?
+                has_flag(array, WRITEABLE)?
             }
             ArrayVariable::View(ArrayView { base, layout }) => {
                 let ty = array_type(py)?.clone().into_any().unbind();

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
 use sot_core::cpython;
-use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::error::{Extent, Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{warnings, CallArgs, OpcodeExecutor, Trace};
 use sot_core::tracker;
 use sot_core::variable::{Form, VarId};
@@ -179,6 +179,10 @@ pub(crate) fn call_method<'py>(
         if let Some(number) = cx.trace.number_of_scalar(method, receiver)? {
             return Ok(Some(number));
         }
+    }
+    if name == "resize" {
+        let why = Reason::new(ReasonId::UnsupportedCall, "ndarray.resize, which counts the references to the array");
+        return Err(cx.stack.leave_to_cpython(Reason { extent: Extent::Frame, ..why }));
     }
     if cx.trace.vars.as_kind::<ArrayVariable>(receiver).is_some() {
         if DOERS.contains(&&*name) {
