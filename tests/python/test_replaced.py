@@ -452,3 +452,55 @@ def test_builtins_of_its_own(place):
         fast(x)
     told = [*sot.stats().breaks, *sot.stats().fallbacks]
     assert told and all("builtins of its own" in reason for reason in told), told
+
+
+# Layers that a program makes at each call: whose `__init__` is replaced, and the program.
+MADE_LAYERS = {
+    "its own": (nn.MSELoss, lambda x: nn.MSELoss()(x, x * 2)),
+    "of the base": (nn.Layer, lambda x: nn.Dropout(0.5)(x) + 1),
+    "of a function": (nn.Layer, lambda x: nn.ReLU()(x - 1) * 2),
+}
+
+
+@pytest.mark.alone("a spy in Paddle's place counts each run")
+@pytest.mark.parametrize("before", [False, True], ids=["late", "early"])
+@pytest.mark.parametrize("place", MADE_LAYERS)
+def test_layers_that_are_made_run_a_replaced_init(replaced, place, before):
+    owner, program = MADE_LAYERS[place]
+    own, calls = owner.__init__, []
+
+    def init(self, *args, **kwargs):
+        own(self, *args, **kwargs)
+        calls.append(type(self).__name__)
+        self.training, self.reduction = False, "none"
+
+    translated = sot.symbolic_translate(again(program))
+    x = paddle.to_tensor([[0.25, 0.75, 0.5]])
+    if not before:
+        for _ in range(3):
+            translated(x)
+        assert sot.stats().hits == 2
+    replaced(owner, "__init__", init)
+    expected = program(x).tolist()
+    counts = []
+    for _ in range(3):
+        calls.clear()
+        assert translated(x).tolist() == expected
+        counts.append(len(calls))
+    assert counts == [1, 1, 1]
+
+
+def test_an_operation_that_takes_other_arguments_in_programs_breaks_the_graph(replaced):
+    """A replaced `unique` is followed, down to the operation."""
+    unique, calls = paddle.unique, []
+
+    def counted(*args, **kwargs):
+        calls.append(len(args))
+        return unique(*args, **kwargs)
+
+    replaced(paddle, "unique", counted)
+    translated = sot.symbolic_translate(lambda x: paddle.unique(x * 2) + 1)
+    for _ in range(3):
+        assert translated(paddle.to_tensor([3, 1, 3])).tolist() == [3, 7]
+    assert len(calls) == 3
+    assert sot.stats().graphs and sum(sot.stats().breaks.values()) == 1

@@ -212,7 +212,8 @@ pub trait OwnCode: Send + Sync {
         false
     }
     /// Returns a test, with the object it is applied to, that the names which the framework's code looks up for a
-    /// statement still hold what they hold now.
+    /// statement still hold what they hold now. For a class: the names that are looked up when an instance is made
+    /// ([`CallPolicy::Make`](super::CallPolicy::Make)).
     #[allow(clippy::type_complexity, reason = "an object and a test of it, or neither")]
     fn foundation(
         &self,

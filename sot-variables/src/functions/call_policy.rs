@@ -3,10 +3,11 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyType};
-use sot_core::backend::CallPolicy;
+use sot_core::backend::{CallKind, CallPolicy};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::guard::Test;
 use sot_core::registered;
 use sot_core::tracker;
 use sot_core::translate;
@@ -139,6 +140,10 @@ fn make<'py>(cx: &mut OpcodeExecutor<'py>, callable: &Bound<'py, PyAny>, args: &
         let text = format!("{} is made of values not known while tracing", tracker::name(callable));
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     };
+    if let Some((object, test)) = cx.runtime.backend.own_code().foundation(CallKind::Api, callable)? {
+        let tracker = cx.trace.trackers.constant(object);
+        cx.trace.guards.add(tracker, Test::Object(test));
+    }
     match callable.call(positional, Some(&keywords)) {
         Ok(made) => Ok(cx.trace.wrap_real(&made)),
         Err(error) => Err(cx.raise(error)),

@@ -182,6 +182,9 @@ const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Functions in C that take more arguments in a program than in eager mode. Without these, Paddle ends the process.
+const OTHER_IN_PROGRAMS: &[&str] = &["unique"];
+
 /// Decides what a call of `callable` means.
 pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallPolicy {
     if !is_function(callable) {
@@ -224,10 +227,13 @@ fn of_class(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<CallPolicy> 
         return Ok(breaks("Tensor", "makes a tensor object; make it outside the hot function"));
     }
     if class.is_subclass(paddle.layer_type.bind(py))? {
-        if layer::is_bare(paddle, class)? {
-            return Ok(CallPolicy::Make);
-        }
         let name = class.name()?.to_string();
+        if layer::is_bare(paddle, class)? {
+            return Ok(match foundation::of_making(paddle, class)?.replaced() {
+                None => CallPolicy::Make,
+                Some(replaced) => breaks(&name, &format!("is made by way of {replaced}, which is replaced")),
+            });
+        }
         return Ok(breaks(&name, "may make parameters; make the layer outside the translated function"));
     }
     Ok(CallPolicy::Follow)
@@ -325,6 +331,9 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
         let method = format!("_{name}_");
         let reads = |reason| CallPolicy::ReadsValue(format!("Tensor.{method} {reason}"));
         return breaking_attribute(&method).map_or(CallPolicy::Follow, reads);
+    }
+    if module == "paddle.base.libpaddle.pir.ops" && OTHER_IN_PROGRAMS.contains(&name) {
+        return breaks(name, "takes other arguments in a program");
     }
     if let Some((_, reason)) = BREAKING_FUNCTIONS.iter().find(|(of, _)| *of == name) {
         return breaks(name, reason);

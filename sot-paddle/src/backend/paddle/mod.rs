@@ -97,6 +97,8 @@ pub(crate) struct Paddle {
     pub(crate) foundations: Foundations,
     /// The names that methods of values of a program resolve when they are called.
     pub(crate) in_programs: Foundations,
+    /// The foundations of making layers, by class.
+    pub(crate) makings: Foundations,
 }
 
 impl Paddle {
@@ -149,6 +151,7 @@ impl Paddle {
             facts: TensorGetters::of(class(&paddle, "Tensor")?.bind(py))?,
             foundations: Foundations::default(),
             in_programs: Foundations::default(),
+            makings: Foundations::default(),
         };
         known.grad_flag = native::grad_flag(&paddle, known.grad_mode.bind(py), known.set_grad_mode.bind(py));
         known.truth = TruthReader::find(&known, &paddle);

@@ -138,12 +138,19 @@ pub(crate) fn of_function(paddle: &Paddle, function: &Bound<'_, PyAny>) -> PyRes
 
 /// Returns the foundation of calling a layer of the class.
 pub(crate) fn of_layer(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<Arc<Foundation>> {
-    paddle
-        .foundations
-        .get(class.as_any(), || Search::new(paddle.tensor_type.bind(class.py()), Some(class)).of_layer(class))
+    paddle.foundations.get(class.as_any(), || {
+        Search::new(paddle.tensor_type.bind(class.py()), Some(class)).of_methods(class, &["__call__", "forward"])
+    })
 }
 
-/// Returns the foundation of a statement's call: the object to test, and a test that its foundation is unchanged.
+/// Returns the foundation of making a layer of the class.
+pub(crate) fn of_making(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<Arc<Foundation>> {
+    let search = || Search::new(paddle.tensor_type.bind(class.py()), Some(class)).of_making(class);
+    paddle.makings.get(class.as_any(), search)
+}
+
+/// Returns the foundation of a statement's call, or of making a layer: the object to test, and a test that its
+/// foundation is unchanged.
 #[allow(clippy::type_complexity, reason = "it is what the backend's trait has")]
 pub(crate) fn of_call(
     paddle: &Paddle,
@@ -158,7 +165,10 @@ pub(crate) fn of_call(
             let own = found.filter(|found| origin::is_own(found).unwrap_or(false));
             own.map(|found| of_function(paddle, &found)).transpose()?
         }
-        (_, Err(_)) => Some(of_function(paddle, callee)?),
+        (_, Err(_)) => Some(match callee.cast::<PyType>() {
+            Ok(class) => of_making(paddle, class)?,
+            Err(_) => of_function(paddle, callee)?,
+        }),
     };
     Ok(foundation.and_then(|foundation| foundation.test(py)))
 }

@@ -45,9 +45,28 @@ impl<'a, 'py> Search<'a, 'py> {
         self.finish()
     }
 
-    pub(super) fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
-        for name in ["__call__", "forward"] {
+    pub(super) fn of_methods(
+        mut self,
+        class: &Bound<'py, PyType>,
+        methods: &[&str],
+    ) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
+        for name in methods {
             self.entry_of(class, &cpython::interned(class.py(), name))?;
+        }
+        self.finish()
+    }
+
+    /// The `__init__` of each base is searched, as `super().__init__()` is not found by its name.
+    pub(super) fn of_making(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
+        let py = class.py();
+        let name = cpython::interned(py, "__init__");
+        let of_object = cpython::type_lookup(&py.get_type::<PyAny>(), &name);
+        for base in class.mro().iter() {
+            let base = base.cast_into::<PyType>().map_err(PyErr::from)?;
+            let found = cpython::type_lookup(&base, &name);
+            if found.is_some_and(|found| of_object.as_ref().is_none_or(|of_object| !of_object.is(&found))) {
+                self.entry_of(&base, &name)?;
+            }
         }
         self.finish()
     }
