@@ -263,3 +263,68 @@ def test_slices_from_the_end(x, out):
     out.append(x + 1)
     out.append(2)
     return x, out[-2:], out[-1:], out[-3:], out[-5:], out[-2::2], out[-2:-1], out
+
+
+def last(*items):
+    """A list of the last results, from outside; a number may be in it twice."""
+    return lambda: (toy.full((1,), 2.0), list(items))
+
+
+@whole
+@given(last(1, 2, 3), last(1, 1, 1), last(5, 7, 5, 7), last(1))
+def test_the_last_results(x, out):
+    out.append(x + 1)
+    out.pop(0)
+    return x
+
+
+@whole
+@given(last(1, 2, 3, 4), last(1, 2, 1, 2))
+def test_the_first_items_are_dropped(x, out):
+    gone = [out.pop(0), out[0]]
+    del out[0]
+    return x + 1, gone, out
+
+
+@whole
+@given(last(1, 2.5, "three", 4), last(5, 5, 6, 6))
+def test_items_of_the_list_behind_the_last_results(x, out):
+    # New items that are found by their places in the list, and places that change.
+    out.append(out[2])
+    out.append(out[0])
+    out[:] = out[2:] + [out[1], x * 2]
+    return x, out[-1]
+
+
+@whole
+@given(last(1, 2, 3, 4, 5, 6))
+def test_the_last_results_in_another_order(x, out):
+    kept = out[3:]
+    out[:] = [*kept, x, *kept[::-1]]
+    kept.append(out)
+    return x + 1, kept
+
+
+class Window(list):
+    def __setitem__(self, key, value):
+        raise AssertionError("the window is not assigned to")
+
+
+@whole
+@given(lambda: (toy.full((1,), 2.0), Window([1, 2, 3, 4])))
+def test_the_last_results_of_a_subclass(x, out):
+    out.append(x + 1)
+    out.pop(0)
+    out.pop(0)
+    return x
+
+
+@given(last(1, 2, 3, 4))
+def test_the_last_results_behind_a_break(x, out):
+    out.append(x + 1)
+    toy.save(x)
+    out.pop(0)
+    out.append(len(out))
+    toy.save(x)
+    del out[:2]
+    return x * 2, out

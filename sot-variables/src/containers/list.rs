@@ -1,5 +1,5 @@
 //! `list`: a mutable sequence of variables. A write replaces the payload. A list that outlives the frame gets its
-//! final items by a single slice assignment.
+//! final items by one or two slice assignments.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -31,23 +31,18 @@ pub struct ListVariable {
     found: Rc<[VarId]>,
 }
 
-/// The part of a list that writes have changed.
+/// A slice assignment by which a real list gets new items.
 struct Edit {
-    /// The positions of the new items.
+    /// The beginning and the end of the slice of the real list.
+    slice: (isize, Option<isize>),
+    /// The positions of the new items that replace it.
     items: Range<usize>,
-    /// Number of items of the real list that stay behind them.
-    behind: usize,
 }
 
 impl Edit {
-    /// The slice of the real list that the new items replace.
     fn slice(&self, py: Python<'_>) -> PyResult<Argument> {
-        let begin = self.items.start as isize;
-        let slice = match self.behind {
-            0 => py.get_type::<PySlice>().call1((begin, py.None(), py.None()))?,
-            n => py.get_type::<PySlice>().call1((begin, -(n as isize), py.None()))?,
-        };
-        Ok(Argument::Constant(slice.unbind()))
+        let (begin, end) = self.slice;
+        Ok(Argument::Constant(py.get_type::<PySlice>().call1((begin, end, py.None()))?.unbind()))
     }
 }
 
@@ -183,15 +178,42 @@ impl ListVariable {
         cx.unpack_all(value)
     }
 
-    /// The smallest edit that gives the real list these items; `None` if it has them already.
-    fn edit(&self, trace: &Trace<'_>) -> Option<Edit> {
+    /// The edits that give the real list these items, one after the other; none if it has them already.
+    fn edits(&self, trace: &Trace<'_>) -> Vec<Edit> {
         let stays =
             |(item, found): &(&VarId, &VarId)| item == found && trace.trackers.is_loadable(trace.vars.tracker(**item));
         let in_front = self.items.iter().zip(&*self.found).take_while(stays).count();
         let (left, found) = (&self.items[in_front..], &self.found[in_front..]);
         let behind = left.iter().rev().zip(found.iter().rev()).take_while(stays).count();
-        let is_same = left.len() == behind && found.len() == behind;
-        (!is_same).then(|| Edit { items: in_front..self.items.len() - behind, behind })
+        if left.len() == behind && found.len() == behind {
+            return Vec::new();
+        }
+        let items = in_front..self.items.len() - behind;
+        match self.shift(stays).filter(|kept| self.items.len() - kept < items.len()) {
+            Some(kept) => {
+                // The new items are loaded before the list changes, as they may be found by their places in it.
+                let (found, new) = (self.found.len(), kept..self.items.len());
+                let append = Edit { slice: (found as isize, None), items: new };
+                let drop = Edit { slice: (0, Some((found - kept) as isize)), items: 0..0 };
+                (!append.items.is_empty()).then_some(append).into_iter().chain([drop]).collect()
+            }
+            None => {
+                let end = (behind > 0).then_some(-(behind as isize));
+                vec![Edit { slice: (in_front as isize, end), items }]
+            }
+        }
+    }
+
+    /// Number of items if the list begins with the last items of the real list, as the buffer of the last results
+    /// does; `None` otherwise.
+    fn shift(&self, stays: impl Fn(&(&VarId, &VarId)) -> bool) -> Option<usize> {
+        let first = self.items.first()?;
+        let begins = |from: &usize| {
+            let kept = &self.found[*from..];
+            kept.len() <= self.items.len() && self.items.iter().zip(kept).all(|pair| stays(&pair))
+        };
+        let from = (1..self.found.len()).filter(|from| self.found[*from] == *first).find(begins)?;
+        Some(self.found.len() - from)
     }
 
     fn build(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
@@ -273,22 +295,25 @@ impl Variable for ListVariable {
         if !is_subclass && self.items.is_empty() {
             return Self::empty(cg, this);
         }
-        let Some(edit) = self.edit(cg.trace()) else { return Ok(()) };
-        let (slice, items) = (edit.slice(cg.py())?, Argument::list(&self.items[edit.items]));
-        if is_subclass {
-            // The C method: an override of `__setitem__` in a subclass has been inlined by the trace already.
-            let set = cg.py().get_type::<PyList>().getattr("__setitem__")?.unbind();
-            cg.call(|cg| cg.load_const(set), [this.into(), slice, items])?;
-            return cg.op(Op::POP_TOP, 0);
+        for edit in self.edits(cg.trace()) {
+            let (slice, items) = (edit.slice(cg.py())?, Argument::list(&self.items[edit.items]));
+            if is_subclass {
+                // The C method: an override of `__setitem__` in a subclass has been inlined by the trace already.
+                let set = cg.py().get_type::<PyList>().getattr("__setitem__")?.unbind();
+                cg.call(|cg| cg.load_const(set), [this.into(), slice, items])?;
+                cg.op(Op::POP_TOP, 0)?;
+            } else {
+                cg.load_argument(items)?;
+                cg.load(this)?;
+                cg.load_argument(slice)?;
+                cg.op(Op::STORE_SUBSCR, 0)?;
+            }
         }
-        cg.load_argument(items)?;
-        cg.load(this)?;
-        cg.load_argument(slice)?;
-        cg.op(Op::STORE_SUBSCR, 0)
+        Ok(())
     }
 
     fn restored(&self, trace: &Trace<'_>, _: VarId) -> Vec<VarId> {
-        self.edit(trace).map_or_else(Vec::new, |edit| self.items[edit.items].to_vec())
+        self.edits(trace).into_iter().flat_map(|edit| self.items[edit.items].to_vec()).collect()
     }
 
     fn children(&self) -> Vec<VarId> {
