@@ -32,21 +32,33 @@ impl LazyIndex {
         }
     }
 
-    /// Returns the index after a write, if the `old` keys kept their positions and others were appended. The index is
-    /// moved, not copied: the old contents are needed again only after a rollback, which rebuilds it.
+    /// Returns the index after a write that appended keys to the `old` ones, or removed one of them. The index is moved,
+    /// not copied: the old contents are needed again only after a rollback, which rebuilds it.
     pub(crate) fn after_write<'k>(
         &self,
         trace: &Trace<'_>,
-        old: impl ExactSizeIterator<Item = &'k Rc<HashKey>>,
-        mut new: impl ExactSizeIterator<Item = &'k Rc<HashKey>>,
+        mut old: impl ExactSizeIterator<Item = &'k Rc<HashKey>> + Clone,
+        mut new: impl ExactSizeIterator<Item = &'k Rc<HashKey>> + Clone,
     ) -> Self {
-        let goes_on = new.len() >= old.len() && old.zip(new.by_ref()).all(|(old, new)| Rc::ptr_eq(old, new));
+        let (had, has) = (old.len(), new.len());
+        let (all, from) = (old.clone(), new.clone());
+        let other = old.by_ref().zip(new.by_ref()).position(|(old, new)| !Rc::ptr_eq(old, new));
+        let appends = has >= had && other.is_none();
+        let removed = other.unwrap_or(has);
+        let removes = has + 1 == had && {
+            // `old` is behind the removed key.
+            let behind = if other.is_none() { 0 } else { has - removed };
+            old.len() == behind && old.zip(from.skip(removed)).all(|(old, new)| Rc::ptr_eq(old, new))
+        };
         // The index may be borrowed, as comparing keys may run code of the program.
-        let mut taken = self.0.try_borrow_mut().ok().filter(|_| goes_on).and_then(|mut index| index.take());
-        if let Some(index) = &mut taken {
-            new.for_each(|key| index.push(trace, key));
-        }
-        LazyIndex(RefCell::new(taken))
+        let taken = self.0.try_borrow_mut().ok().filter(|_| appends || removes).and_then(|mut index| index.take());
+        LazyIndex(RefCell::new(taken.map(|mut index| {
+            match all.skip(removed).next().filter(|_| removes) {
+                Some(key) => index.remove(key, removed),
+                None => new.for_each(|key| index.push(trace, key)),
+            }
+            index
+        })))
     }
 }
 
@@ -58,7 +70,10 @@ pub(crate) struct KeyIndex {
     stand_ins: Vec<usize>,
     /// Positions of integers that may be addresses.
     addresses: Vec<usize>,
+    /// The position of the next key.
     count: usize,
+    /// Number of keys that were removed in front. The positions above count them.
+    gone: usize,
 }
 
 impl KeyIndex {
@@ -81,6 +96,24 @@ impl KeyIndex {
         }
     }
 
+    /// Removes a key at its position.
+    fn remove(&mut self, key: &HashKey, place: usize) {
+        let removed = place + self.gone;
+        let with_hash = self.by_hash.get_mut(&key.hash());
+        for places in with_hash.into_iter().chain([&mut self.stand_ins, &mut self.addresses]) {
+            places.retain(|place| *place != removed);
+        }
+        if place == 0 {
+            self.gone += 1;
+            return;
+        }
+        self.count -= 1;
+        if removed < self.count {
+            let all = self.by_hash.values_mut().chain([&mut self.stand_ins, &mut self.addresses]);
+            all.flatten().filter(|place| **place > removed).for_each(|place| *place -= 1);
+        }
+    }
+
     /// Returns the position of the first equal key. `at` returns the key at a position.
     pub(crate) fn find<'k>(
         &self,
@@ -96,7 +129,7 @@ impl KeyIndex {
         }
         places.sort_unstable();
         places.dedup();
-        for place in places {
+        for place in places.into_iter().map(|place| place - self.gone) {
             if at(place).same(cx, key)? {
                 return Ok(Some(place));
             }

@@ -56,7 +56,7 @@ pub struct DictVariable {
     index: LazyIndex,
 }
 
-fn keys(entries: &[Entry]) -> impl ExactSizeIterator<Item = &Rc<HashKey>> {
+fn keys(entries: &[Entry]) -> impl ExactSizeIterator<Item = &Rc<HashKey>> + Clone {
     entries.iter().map(|entry| &entry.key)
 }
 
