@@ -728,3 +728,34 @@ def test_named_tuples_that_are_refused(x):
 def test_a_named_tuple_of_a_tensor(x):
     Row = row_of("a b", defaults=[x])
     return Row(x + 1)
+
+
+class Refusing:
+    def __set_name__(self, owner, name):
+        REGISTRY.append(name)
+        raise ValueError(name)
+
+
+def names_are_refused():
+    class Refused:
+        first = Refusing()
+
+    return Refused
+
+
+@given(one)
+def test_a_hook_that_raises(x):
+    told = []
+    for make in (names_are_refused, names_are_refused):
+        try:
+            make()
+        except (ValueError, RuntimeError) as error:
+            told.append((type(error).__name__, str(error), getattr(error, "__notes__", None), repr(error.__cause__)))
+    try:
+
+        class Refused:
+            second = Refusing()
+
+    except Exception as error:
+        told.append((type(error).__name__, error.args))
+    return x + 1, told, list(REGISTRY)

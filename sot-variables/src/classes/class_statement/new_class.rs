@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
-use sot_core::error::Flow;
+use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::variable::VarId;
 
@@ -67,7 +67,11 @@ pub(super) fn new_class(
     let made = MadeClass { writes: cx.trace.effects.len(), ..made };
     cx.trace.vars.set(this, Rc::new(ClassVariable::of(class.unbind(), made)));
     for (name, value) in body.told {
-        object_model::call_special(cx, value, "__set_name__", &[this, name])?;
+        // The interpreter adds the place to the exception: as a note since 3.12, before as a `RuntimeError` around it.
+        object_model::call_special(cx, value, "__set_name__", &[this, name]).map_err(|unwind| match unwind {
+            Unwind::Raise(_) => Unwind::break_graph(ReasonId::Raises, "__set_name__ raises an exception"),
+            unwind => unwind,
+        })?;
     }
     if hooks {
         let owner = library_super(cx, this)?;
