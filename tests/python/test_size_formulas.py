@@ -38,6 +38,8 @@ STEPS = {
     "rows of a table": lambda x: TABLE[: x.shape[0]],
     "the next rows of a table": lambda x: TABLE[: x.shape[0] + 3][x.shape[0] - 1 :],
     "rows up to a half": lambda x: TABLE[: x.shape[0] // 2 + 1],
+    "strided": lambda x: F.avg_pool1d(x.unsqueeze(0), 3, 2, padding=1)[0],
+    "strided twice": lambda x: F.avg_pool1d(F.avg_pool1d(x.t().unsqueeze(0), 2, 2, padding=1), 3, 3, padding=1)[0].t(),
     "to a multiple": lambda x: paddle.concat([x, TABLE[: 4 - x.shape[0] % 4, :1].expand([-1, x.shape[1]])]),
 }
 QUESTIONS = {
@@ -168,6 +170,29 @@ def windows(x, size=4):
         x = F.pad(x, [0, right, 0, bottom], data_format="NHWC")
     x = x.reshape([batch, (height + bottom) // size, size, (width + right) // size, size, channels])
     return x.transpose([0, 1, 3, 2, 4, 5]).reshape([-1, size * size, channels]).mean(1)
+
+
+def pyramid(x):
+    """Features at three scales, each with positions for its own size, as in detection heads."""
+    features = []
+    for _ in range(3):
+        x = F.avg_pool2d(x, 3, 2, padding=1)
+        height, width = x.shape[-2:]
+        if height >= 3 and width % 2 == 0:
+            x = x + 1
+        positions = paddle.arange(height * width, dtype="float32").reshape([height, width])
+        features.append((x * positions).sum())
+    return paddle.stack(features)
+
+
+def test_sizes_behind_strides_are_formulas_for_one_remainder():
+    fast = sot.symbolic_translate(pyramid)
+    for size in (32, 40, 48, 64, 24, 80, 56, 96):
+        x = paddle.rand([1, 2, size, size * 2])
+        numpy.testing.assert_allclose(fast(x).numpy(), pyramid(x).numpy(), rtol=1e-5)
+    stats = sot.stats()
+    assert (sum(stats.breaks.values()), sum(stats.fallbacks.values())) == (0, 0), stats
+    assert stats.graphs == stats.translations <= 4, stats
 
 
 # What takes sizes as arguments, in its own way.

@@ -22,7 +22,7 @@ pub(crate) use self::program_size::TakenNumbers;
 pub use self::program_size::{min_size_setting, MinProgramSize};
 pub use self::protocols::{Constants, EagerTensors, Models, OpenValues, OwnCode, UserInterface, ValueMemory};
 pub use self::python::{MetaOf, MetaTest, PythonGraph};
-pub use self::size_formula::{InputSize, SizeFormula, SizeProduct};
+pub use self::size_formula::{InputSize, SizeFormula, SizeProduct, SizeQuotient};
 pub use crate::guard::{ObjectTest, ObjectsTest, StateTest, TestKey};
 pub use crate::ir::{CallKind, GradientFlow, TensorMeta};
 

@@ -2,12 +2,14 @@
 
 use pyo3::prelude::*;
 
-/// A size as the sum of a constant and of products of input sizes.
+/// A size as the sum of a constant, of products of input sizes, and of a quotient.
 pub struct SizeFormula {
     /// The constant.
     pub constant: i64,
     /// The products.
     pub products: Vec<SizeProduct>,
+    /// The quotient, as that of a convolution with strides.
+    pub quotient: Option<SizeQuotient>,
     /// Pairs of input sizes. The formula holds only while the two of each pair are equal.
     pub equal: Vec<[InputSize; 2]>,
 }
@@ -18,6 +20,18 @@ pub struct SizeProduct {
     pub factor: i64,
     /// The input sizes.
     pub sizes: Vec<InputSize>,
+}
+
+/// An input size divided by a number, rounded down, plus a number.
+pub struct SizeQuotient {
+    /// The input size.
+    pub size: InputSize,
+    /// The divisor.
+    pub divisor: i64,
+    /// The formula holds only while the division has this remainder.
+    pub remainder: i64,
+    /// What is added to the quotient.
+    pub plus: i64,
 }
 
 /// An open size of an input of the graph.

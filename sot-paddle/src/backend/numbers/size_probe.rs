@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use sot_core::backend::{InputSize, SizeFormula, SizeProduct};
+use sot_core::backend::{InputSize, SizeFormula, SizeProduct, SizeQuotient};
 use sot_core::policy;
 
 use crate::backend::numbers::twin::{Twin, TwinStatement};
@@ -82,6 +82,11 @@ const HIGHEST: i64 = 400_009;
 /// Largest number that may be added to a size, and largest factor: small enough not to turn one probed size into
 /// another.
 const LARGEST_PART: i64 = 1_500;
+
+/// Largest divisor in a formula, and largest number that may be added before the division: with larger ones, several
+/// divisors give the same size of the probe.
+const LARGEST_DIVISOR: i64 = 32;
+const LARGEST_ADDED: i64 = 64;
 
 /// The probes of a program.
 #[derive(Default)]
@@ -239,7 +244,11 @@ impl SizeProbe {
     /// tell the size.
     pub(crate) fn confirms(&self, found: &Found, value: &Bound<'_, PyAny>, axis: usize) -> PyResult<Option<bool>> {
         let size = self.twin.size(value, axis)?;
-        Ok(size.map(|size| found.size(|at| self.sizes.get(at).map(|size| size.probed)) == Some(size)))
+        let of = |at: usize| self.sizes.get(at).map(|size| size.probed);
+        Ok(size.map(|size| match &found.quotient {
+            Some(quotient) => of(quotient.size).is_some_and(|of| quotient.may_be(of, size)),
+            None => found.size(of) == Some(size),
+        }))
     }
 
     /// The sizes of this probe, by the position of the open size.
@@ -265,7 +274,8 @@ impl SizeProbe {
             from: least(at),
             up_to: self.sizes[at].probed,
         };
-        let used: Vec<usize> = found.products.iter().flat_map(|product| product.sizes.clone()).collect();
+        let of_products = found.products.iter().flat_map(|product| product.sizes.clone());
+        let used: Vec<usize> = of_products.chain(found.quotient.as_ref().map(|quotient| quotient.size)).collect();
         let twins = |at: usize| {
             let is_twin = move |other: &usize| *other != at && self.sizes[*other].probed == self.sizes[at].probed;
             (0..self.sizes.len()).filter(is_twin)
@@ -277,6 +287,11 @@ impl SizeProbe {
         SizeFormula {
             constant: found.constant,
             products: products.collect(),
+            quotient: found.quotient.as_ref().map(|quotient| {
+                let (now, divisor) = (self.sizes[quotient.size].now, quotient.divisor);
+                let (size, plus) = (size(quotient.size), quotient.result - now / divisor);
+                SizeQuotient { size, divisor, remainder: now % divisor, plus }
+            }),
             equal: used.iter().flat_map(|&at| twins(at).map(move |other| [size(at), size(other)])).collect(),
         }
     }
@@ -300,6 +315,40 @@ pub(crate) enum HoldsFrom {
 pub(crate) struct Found {
     constant: i64,
     products: Vec<Product>,
+    quotient: Option<Quotient>,
+}
+
+/// `(size + added) // divisor`, for a number that is known to lie between two numbers.
+#[derive(Debug, PartialEq, Eq)]
+struct Quotient {
+    size: usize,
+    divisor: i64,
+    added: (i64, i64),
+    /// The quotient in this call.
+    result: i64,
+}
+
+impl Quotient {
+    /// Finds the divisor by which one size gives another one, in this call and in a probe.
+    fn find(size: usize, now: (i64, i64), probed: (i64, i64)) -> Option<Quotient> {
+        (2..=LARGEST_DIVISOR).find_map(|divisor| {
+            let first = Quotient { size, divisor, added: (-LARGEST_ADDED, LARGEST_ADDED), result: now.1 };
+            let added = first.overlap(now.0, now.1)?;
+            let added = Quotient { added, ..first }.overlap(probed.0, probed.1)?;
+            Some(Quotient { size, divisor, added, result: now.1 })
+        })
+    }
+
+    /// The numbers that may be added if the quotient of `size` is `result`; `None` if there is none.
+    fn overlap(&self, size: i64, result: i64) -> Option<(i64, i64)> {
+        let least = self.divisor.checked_mul(result)?.checked_sub(size)?;
+        let (from, to) = (self.added.0.max(least), self.added.1.min(least + self.divisor - 1));
+        (from <= to).then_some((from, to))
+    }
+
+    fn may_be(&self, size: i64, result: i64) -> bool {
+        self.overlap(size, result).is_some()
+    }
 }
 
 impl Found {
@@ -324,7 +373,7 @@ struct Product {
 fn find(now: i64, probed: i64, known: &[(i64, i64)]) -> Option<Found> {
     if now == probed && !known.is_empty() && now <= LARGEST_PART {
         let all = Product { factor: 0, sizes: (0..known.len()).collect() };
-        return Some(Found { constant: now, products: vec![all] });
+        return Some(Found { constant: now, products: vec![all], quotient: None });
     }
     let one = |at: usize| Product { factor: 1, sizes: vec![at] };
     let (mut factor, mut of_now, mut sizes) = (probed, 1_i64, Vec::new());
@@ -338,19 +387,24 @@ fn find(now: i64, probed: i64, known: &[(i64, i64)]) -> Option<Found> {
     }
     if !sizes.is_empty() {
         let is_right = factor.abs() <= LARGEST_PART && factor.checked_mul(of_now) == Some(now);
-        return is_right.then(|| Found { constant: 0, products: vec![Product { factor, sizes }] });
+        return is_right.then(|| Found { constant: 0, products: vec![Product { factor, sizes }], quotient: None });
     }
     for (at, (size, prime)) in known.iter().enumerate() {
         let constant = probed - prime;
         if constant.abs() <= LARGEST_PART && size + constant == now {
-            return Some(Found { constant, products: vec![one(at)] });
+            return Some(Found { constant, products: vec![one(at)], quotient: None });
         }
         let other = (at..known.len()).find(|other| (known[*other].0 + size, known[*other].1 + prime) == (now, probed));
         if let Some(other) = other {
-            return Some(Found { constant: 0, products: vec![one(at), one(other)] });
+            return Some(Found { constant: 0, products: vec![one(at), one(other)], quotient: None });
         }
     }
-    None
+    // Near sizes are too small to tell one divisor from another.
+    let far = known.iter().enumerate().filter(|(_, (_, prime))| *prime >= LEAST);
+    far.into_iter().find_map(|(at, (size, prime))| {
+        let quotient = Quotient::find(at, (*size, now), (*prime, probed))?;
+        Some(Found { constant: 0, products: Vec::new(), quotient: Some(quotient) })
+    })
 }
 
 /// The smallest prime number from `least` on.
@@ -372,7 +426,10 @@ mod tests {
 
     #[test]
     fn products_are_found() {
-        assert_eq!(find(3, 18_013, &KNOWN), Some(Found { constant: 0, products: vec![product(1, &[2])] }));
+        assert_eq!(
+            find(3, 18_013, &KNOWN),
+            Some(Found { constant: 0, products: vec![product(1, &[2])], quotient: None })
+        );
         assert_eq!(find(48, 2 * 10_007 * 14_009, &KNOWN).map(|found| found.products), Some(vec![product(2, &[0, 1])]));
         assert_eq!(find(9, 10_007 * 10_007, &KNOWN).map(|found| found.products), Some(vec![product(1, &[0, 0])]));
         assert_eq!(find(4, 10_007, &KNOWN), None);
@@ -380,22 +437,34 @@ mod tests {
 
     #[test]
     fn sums_are_found() {
-        assert_eq!(find(7, 14_008, &KNOWN), Some(Found { constant: -1, products: vec![product(1, &[1])] }));
+        assert_eq!(
+            find(7, 14_008, &KNOWN),
+            Some(Found { constant: -1, products: vec![product(1, &[1])], quotient: None })
+        );
         let sum = find(11, 14_009 + 18_013, &KNOWN).map(|found| found.products);
         assert_eq!(sum, Some(vec![product(1, &[1]), product(1, &[2])]));
         assert_eq!(find(3, 5_003, &KNOWN), None);
     }
 
     #[test]
+    fn quotients_are_found() {
+        // 8 gives 4 with a stride of 2, and 14,009 gives 7,005.
+        let found = find(4, 7_005, &KNOWN).and_then(|found| found.quotient);
+        assert_eq!(found, Some(Quotient { size: 1, divisor: 2, added: (1, 1), result: 4 }));
+        let quotient = Quotient { size: 0, divisor: 4, added: (0, 3), result: 2 };
+        assert!(quotient.may_be(8, 2) && quotient.may_be(9, 3) && !quotient.may_be(9, 4));
+    }
+
+    #[test]
     fn a_size_that_stays_the_same_is_a_constant_while_all_sizes_are_small() {
         let found = find(1, 1, &KNOWN);
-        assert_eq!(found, Some(Found { constant: 1, products: vec![product(0, &[0, 1, 2])] }));
+        assert_eq!(found, Some(Found { constant: 1, products: vec![product(0, &[0, 1, 2])], quotient: None }));
         assert_eq!(found.and_then(|found| found.size(|_| Some(7))), Some(1));
     }
 
     #[test]
     fn a_formula_gives_a_size() {
-        let found = Found { constant: -3, products: vec![product(2, &[0, 1])] };
+        let found = Found { constant: -3, products: vec![product(2, &[0, 1])], quotient: None };
         assert_eq!(found.size(|at| [5, 7].get(at).copied()), Some(67));
         assert_eq!(found.size(|_| None), None);
     }

@@ -1,7 +1,7 @@
 //! Open sizes of results that follow from the sizes of the graph's inputs, so that the trace can compute with them.
 
 use super::open_number::{open_binary, open_compare};
-use crate::backend::{InputSize, SizeFormula};
+use crate::backend::{InputSize, SizeFormula, SizeQuotient};
 use crate::error::Flow;
 use crate::machine::executor::{BinaryOp, CompareOp, OpcodeExecutor};
 use crate::machine::variable::VarId;
@@ -31,20 +31,22 @@ fn computed(cx: &mut OpcodeExecutor<'_>, formula: &SizeFormula) -> Flow<Option<V
     }
     let mut sum = cx.trace.integer(formula.constant)?;
     let mut is_first = formula.constant == 0;
+    if let Some(SizeQuotient { size, divisor, remainder, plus }) = &formula.quotient {
+        let Some(size) = bounded(cx, size)? else { return Ok(None) };
+        let [divisor, remainder, plus] = [*divisor, *remainder, *plus].map(|number| cx.trace.integer(number));
+        let (divisor, left) = (divisor?, remainder?);
+        let remainder = arithmetic(cx, BinaryOp::Remainder, size, divisor)?;
+        if !holds(cx, CompareOp::Equal, remainder, left)? {
+            return Ok(None);
+        }
+        let quotient = arithmetic(cx, BinaryOp::FloorDivide, size, divisor)?;
+        sum = arithmetic(cx, BinaryOp::Add, quotient, plus?)?;
+        is_first = false;
+    }
     for product in &formula.products {
         let mut value = cx.trace.integer(product.factor)?;
         for (at, size) in product.sizes.iter().enumerate() {
-            let (from, up_to) = (size.from, cx.trace.integer(size.up_to)?);
-            let Some(size) = input_size(cx, size) else { return Ok(None) };
-            if !holds(cx, CompareOp::LessEqual, size, up_to)? {
-                return Ok(None);
-            }
-            if from > cx.sizes.least {
-                let from = cx.trace.integer(from)?;
-                if !holds(cx, CompareOp::GreaterEqual, size, from)? {
-                    return Ok(None);
-                }
-            }
+            let Some(size) = bounded(cx, size)? else { return Ok(None) };
             if product.factor == 0 {
                 continue;
             }
@@ -57,6 +59,22 @@ fn computed(cx: &mut OpcodeExecutor<'_>, formula: &SizeFormula) -> Flow<Option<V
         }
     }
     Ok(Some(sum))
+}
+
+/// The size of an input, within the bounds of the formula; `None` if this call's size is not.
+fn bounded(cx: &mut OpcodeExecutor<'_>, size: &InputSize) -> Flow<Option<VarId>> {
+    let (from, up_to) = (size.from, cx.trace.integer(size.up_to)?);
+    let Some(size) = input_size(cx, size) else { return Ok(None) };
+    if !holds(cx, CompareOp::LessEqual, size, up_to)? {
+        return Ok(None);
+    }
+    if from > cx.sizes.least {
+        let from = cx.trace.integer(from)?;
+        if !holds(cx, CompareOp::GreaterEqual, size, from)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(size))
 }
 
 fn arithmetic(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
