@@ -503,4 +503,5 @@ def test_an_operation_that_takes_other_arguments_in_programs_breaks_the_graph(re
     for _ in range(3):
         assert translated(paddle.to_tensor([3, 1, 3])).tolist() == [3, 7]
     assert len(calls) == 3
-    assert sot.stats().graphs and sum(sot.stats().breaks.values()) == 1
+    # Paddle 3.0 has `unique` as one operation, with the same arguments.
+    assert sot.stats().graphs and sum(sot.stats().breaks.values()) == hasattr(paddle, "compat")
