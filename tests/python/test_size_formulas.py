@@ -203,10 +203,7 @@ TAKING = {
     "multinomial": lambda x: paddle.multinomial(x * 0 + 1, x.shape[1]).sort(),
     "one_hot": lambda x: F.one_hot(x.argmax(-1), x.shape[1]) * x,
     "pad": lambda x: F.pad(x.unsqueeze(0), [0, x.shape[0]], data_format="NCL"),
-    "roll": lambda x: x.roll([x.shape[0] // 2, -x.shape[1] // 3], [0, 1]),
-    "scatter_nd": lambda x: paddle.scatter_nd(x.argmax(-1).unsqueeze(-1), x.sum(-1), [x.shape[1]]),
     "sequence_mask": lambda x: F.sequence_mask(x.argmax(-1), maxlen=x.shape[1]),
-    "strided_slice": lambda x: paddle.strided_slice(x, [0], [0], [x.shape[0]], [2]),
     "topk": lambda x: x.topk(x.shape[1] // 2, axis=-1)[0],
     "windows": windows,
 }

@@ -61,6 +61,24 @@ CALLS = {
     "inner of ones": (lambda x, i: paddle.inner(x[0, :1], x[1, :1]), ONE),
     "inner of one and many": (lambda x, i: x[0, :1].inner(x[:, :1]), ONE),
 }
+# Functions that take sizes of the graph, given another tensor in the place of a number.
+CALLS.update({
+    "bincount": (lambda x, i: paddle.bincount(x.astype("int64").abs().flatten(), minlength=i), paddle.to_tensor(9)),
+    "crop": (lambda x, i: paddle.crop(x, i), paddle.to_tensor([1, 2])),
+    "eye": (lambda x, i: paddle.eye(i) * x.sum(), paddle.to_tensor(3)),
+    "multinomial": (lambda x, i: paddle.multinomial(x * 0 + 1, i).sort(), paddle.to_tensor(3)),
+    "one_hot": (lambda x, i: paddle.nn.functional.one_hot(x.astype("int64").abs(), i), paddle.to_tensor(11)),
+    "pad": (lambda x, i: paddle.nn.functional.pad(x, i), paddle.to_tensor([0, 0, 1, 2])),
+    "pad by one": (lambda x, i: paddle.nn.functional.pad(x.unsqueeze(0), i, data_format="NCL"), paddle.to_tensor(1)),
+    "scatter_nd": (lambda x, i: paddle.scatter_nd(paddle.to_tensor([[1], [2]]), x[:, 0], i), paddle.to_tensor([4])),
+    "sequence_mask": (lambda x, i: paddle.nn.functional.sequence_mask(x.astype("int64"), i), paddle.to_tensor(4)),
+    "strided_slice": (lambda x, i: paddle.strided_slice(x, [0], [0], i, [1]), paddle.to_tensor([1])),
+    "float depth": (lambda x, i: paddle.nn.functional.one_hot(x.astype("int64").abs(), i), paddle.to_tensor(11.0)),
+    "float length": (lambda x, i: paddle.nn.functional.sequence_mask(x.astype("int64"), i), paddle.to_tensor(4.0)),
+    "float samples": (lambda x, i: paddle.multinomial(x * 0 + 1, i).sort(), paddle.to_tensor(3.0)),
+    "float rows": (lambda x, i: paddle.eye(i) * x.sum(), paddle.to_tensor(3.0)),
+    "float least length": (lambda x, i: paddle.bincount(x.astype("int64").abs().flatten(), minlength=i), paddle.to_tensor(9.0)),
+})
 for dtype in ("bool", "uint8", "int16", "float16", "int32", "float32"):
     CALLS[f"unique of {dtype}"] = (lambda x, i, dtype=dtype: paddle.unique(x.astype(dtype)), ONE)
 

@@ -62,8 +62,9 @@ const OF_FLOATS: [&str; 1] = ["fill_"];
 /// Functions that take no tensor in the place of a sequence. Others take it apart.
 const OF_SEQUENCES: [&str; 3] = ["cat", "concat", "index_put"];
 
-/// Functions whose static counterpart gives the result the same shape whatever the number of the tensor is.
-const OF_FIXED_SHAPES: [&str; 1] = ["gather"];
+/// Functions whose static counterpart gives the result the same shape whatever the number of the tensor is, or takes a
+/// tensor where eager mode raises.
+const TAKING_NO_TENSOR: [&str; 3] = ["gather", "scatter_nd", "strided_slice"];
 
 /// Words in annotations of parameters that take no tensor.
 const PLAIN: [&str; 10] = ["None", "Sequence", "bool", "float", "int", "list", "str", "tuple", "Number", "Literal"];
@@ -173,7 +174,7 @@ impl Parameter {
             Takes::Float => OF_FLOATS.contains(&function),
             Takes::Sequence => OF_SEQUENCES.contains(&function) && paddle.is_value(argument),
             Takes::Integers => {
-                OF_FIXED_SHAPES.contains(&function) || !matches!(&*dtype(paddle, value)?, "int32" | "int64")
+                TAKING_NO_TENSOR.contains(&function) || !matches!(&*dtype(paddle, value)?, "int32" | "int64")
             }
             Takes::Anything => false,
         };

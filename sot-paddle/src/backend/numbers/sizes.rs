@@ -43,13 +43,10 @@ const TAKING: &[&str] = &[
     "randint",
     "randn",
     "reshape",
-    "roll",
-    "scatter_nd",
     "sequence_mask",
     "slice",
     "split",
     "standard_normal",
-    "strided_slice",
     "tile",
     "to_tensor",
     "topk",
@@ -99,7 +96,7 @@ pub(crate) fn is_operator(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult
     Ok(name.is_some_and(|name| [OPERATORS, QUOTIENTS, COMPARISONS].iter().any(|operators| operators.contains(&&*name))))
 }
 
-/// True if a function takes sizes that are values of the graph.
+/// True if a function takes tensors in the place of sizes.
 pub(crate) fn is_taken_by(function: &str) -> bool {
     TAKING.contains(&function)
 }
