@@ -41,20 +41,20 @@ impl LazyIndex {
         mut new: impl ExactSizeIterator<Item = &'k Rc<HashKey>> + Clone,
     ) -> Self {
         let (had, has) = (old.len(), new.len());
-        let (all, from) = (old.clone(), new.clone());
+        let (mut all, from) = (old.clone(), new.clone());
         let other = old.by_ref().zip(new.by_ref()).position(|(old, new)| !Rc::ptr_eq(old, new));
         let appends = has >= had && other.is_none();
-        let removed = other.unwrap_or(has);
+        let place = other.unwrap_or(has);
         let removes = has + 1 == had && {
             // `old` is behind the removed key.
-            let behind = if other.is_none() { 0 } else { has - removed };
-            old.len() == behind && old.zip(from.skip(removed)).all(|(old, new)| Rc::ptr_eq(old, new))
+            let behind = if other.is_none() { 0 } else { has - place };
+            old.len() == behind && old.zip(from.skip(place)).all(|(old, new)| Rc::ptr_eq(old, new))
         };
         // The index may be borrowed, as comparing keys may run code of the program.
         let taken = self.0.try_borrow_mut().ok().filter(|_| appends || removes).and_then(|mut index| index.take());
         LazyIndex(RefCell::new(taken.map(|mut index| {
-            match all.skip(removed).next().filter(|_| removes) {
-                Some(key) => index.remove(key, removed),
+            match all.nth(place).filter(|_| removes) {
+                Some(key) => index.remove(key, place),
                 None => new.for_each(|key| index.push(trace, key)),
             }
             index
