@@ -226,8 +226,8 @@ impl Balance {
 
 /// Maximum number of specialisations on one text.
 const MAX_TEXTS: usize = 3;
-/// Maximum number of specialisations on one `int`: the highest, because an integer in a program often alternates between
-/// a few values, such as the stages of a schedule.
+/// Maximum number of specialisations on one `int`: the highest, because an integer in a program often alternates
+/// between a few values, such as the stages of a schedule.
 const MAX_INTEGERS: usize = 8;
 /// Maximum number of specialisations on one `float`. Those of a program either differ at each step, such as a learning
 /// rate, or alternate between two or three.

@@ -32,8 +32,8 @@ impl LazyIndex {
         }
     }
 
-    /// Returns the index after a write that appended keys to the `old` ones, or removed one of them. The index is moved,
-    /// not copied: the old contents are needed again only after a rollback, which rebuilds it.
+    /// Returns the index after a write that appended keys to the `old` ones, or removed one of them. The index is
+    /// moved, not copied: the old contents are needed again only after a rollback, which rebuilds it.
     pub(crate) fn after_write<'k>(
         &self,
         trace: &Trace<'_>,

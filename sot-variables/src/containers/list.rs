@@ -31,6 +31,9 @@ pub struct ListVariable {
     found: Rc<[VarId]>,
 }
 
+/// Maximum number of places that are compared to find the items that a list keeps.
+const MAX_PLACES: usize = 16;
+
 /// A slice assignment by which a real list gets new items.
 struct Edit {
     /// The beginning and the end of the slice of the real list.
@@ -212,7 +215,9 @@ impl ListVariable {
             let kept = &self.found[*from..];
             kept.len() <= self.items.len() && self.items.iter().zip(kept).all(|pair| stays(&pair))
         };
-        let from = (1..self.found.len()).filter(|from| self.found[*from] == *first).find(begins)?;
+        // A list of equal items has many places where the kept items may begin.
+        let mut places = (1..self.found.len()).filter(|from| self.found[*from] == *first).take(MAX_PLACES);
+        let from = places.find(begins)?;
         Some(self.found.len() - from)
     }
 

@@ -140,8 +140,8 @@ pub fn emit_call<A: Into<Argument>>(
     cg.call(|cg| cg.load_const(callable), args)
 }
 
-/// The answer of [`Variable::python_type`] for a type that is looked up in CPython's library. `object` stands for a type
-/// that is not found, which only a broken library lacks.
+/// The answer of [`Variable::python_type`] for a type that is looked up in CPython's library. `object` stands for a
+/// type that is not found, which only a broken library lacks.
 pub fn or_object_type<'py>(trace: &Trace<'py>, ty: PyResult<Bound<'py, PyAny>>) -> Bound<'py, PyAny> {
     ty.unwrap_or_else(|_| trace.py.get_type::<PyAny>().into_any())
 }

@@ -191,7 +191,10 @@ pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallP
         return CallPolicy::Follow;
     }
     policy(paddle, callable).unwrap_or_else(|error| {
-        CallPolicy::Break(format!("{}, of which it is not known how Paddle means it: {error}", tracker::name(callable)))
+        CallPolicy::Break(format!(
+            "{}, whose meaning to Paddle could not be found out: {error}",
+            tracker::name(callable)
+        ))
     })
 }
 

@@ -31,14 +31,15 @@ pub(crate) enum Way {
     Small,
     /// None, and the inputs that come first have the larger sizes. This shows that a size is the minimum of two.
     Falling,
-    /// Those that are the same in this call, and each is larger by one. This shows that a size follows from a remainder.
+    /// Those that are the same in this call. Each is larger by one than in this call, which shows that a size follows
+    /// from a remainder.
     Next,
-    /// Those that are the same in this call, and the larger ones are the smaller ones. This shows that a size is the
-    /// minimum of two.
+    /// Those that are the same in this call. The larger a size is in this call, the smaller it is here, which shows
+    /// that a size is the minimum of two.
     Mirrored,
-    /// Those that are the same in this call. All are prime numbers that are near to the sizes of this call, by a place in
-    /// [`NEAR`]. They show how the size of `table[:n]` follows from `n` where the table has fewer rows than the other
-    /// probes ask for.
+    /// Those that are the same in this call. Each is a prime number near to the size of this call; the number is an
+    /// index into [`NEAR`]. They show how the size of `table[:n]` follows from `n`, where the other probes ask for
+    /// more rows than the table has.
     Near(usize),
 }
 
@@ -188,8 +189,7 @@ impl SizeProbe {
         Ok(())
     }
 
-    /// The size in the probe for an open size that is `now` in this call.
-    /// `open` are all open sizes of this call.
+    /// The size in the probe for an open size that is `now` in this call. `open`: all open sizes of this call.
     fn size_for(&self, way: Way, now: i64, open: &[i64]) -> i64 {
         let near = |tenths: i64| {
             if let Some(same) = self.sizes.iter().find(|size| size.now == now) {

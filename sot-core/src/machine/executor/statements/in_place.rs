@@ -59,7 +59,7 @@ impl<'py> OpcodeExecutor<'py> {
                 if let (Some(input), Some(symbol)) = (input, payload.symbol()) {
                     if after.gradient.flows {
                         return Err(refuse(
-                            "a tensor in place that exists outside the graph, and the tensor would start to require gradients",
+                            "a tensor in place that exists outside the graph, which would begin to require gradients",
                         ));
                     }
                     self.trace.graph.writes.push(Write { input, after: symbol, at });

@@ -138,9 +138,8 @@ pub(crate) fn of_function(paddle: &Paddle, function: &Bound<'_, PyAny>) -> PyRes
 
 /// Returns the foundation of calling a layer of the class.
 pub(crate) fn of_layer(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<Arc<Foundation>> {
-    paddle.foundations.get(class.as_any(), || {
-        Search::new(paddle.tensor_type.bind(class.py()), Some(class)).of_methods(class, &["__call__", "forward"])
-    })
+    let search = || Search::new(paddle.tensor_type.bind(class.py()), Some(class)).of_layer(class);
+    paddle.foundations.get(class.as_any(), search)
 }
 
 /// Returns the foundation of making a layer of the class.

@@ -45,12 +45,8 @@ impl<'a, 'py> Search<'a, 'py> {
         self.finish()
     }
 
-    pub(super) fn of_methods(
-        mut self,
-        class: &Bound<'py, PyType>,
-        methods: &[&str],
-    ) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
-        for name in methods {
+    pub(super) fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
+        for name in ["__call__", "forward"] {
             self.entry_of(class, &cpython::interned(class.py(), name))?;
         }
         self.finish()
