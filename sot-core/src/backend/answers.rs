@@ -120,7 +120,7 @@ pub enum TensorAttribute {
 }
 
 /// Meaning of a write to a tensor's attribute to the backend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum WrittenAttribute {
     /// Sets whether gradients flow through the tensor from then on.
     Gradient {
@@ -128,6 +128,8 @@ pub enum WrittenAttribute {
         flows: bool,
         /// Name of the method that returns a result of the graph without gradients.
         stopped_by: &'static str,
+        /// Function that returns a result of the graph, at which gradients end, as a tensor at which they begin.
+        started_by: Py<PyAny>,
     },
     /// For a tensor from outside, written when the graph has run. A result of the graph has no such attribute. The
     /// write raises unless the tensor's attribute `if_true` is true.

@@ -151,6 +151,11 @@ impl<'py> FunctionGraph<'py> {
         self.ir.statements.is_empty()
     }
 
+    /// The variables of the tensors, arrays and numbers that each call passes to the graph, in order.
+    pub fn inputs(&self) -> Vec<VarId> {
+        self.inputs.passed().collect()
+    }
+
     /// The statements so far.
     pub fn ir(&self) -> &StatementIR {
         &self.ir

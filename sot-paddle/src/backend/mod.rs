@@ -71,6 +71,11 @@ impl PaddleBackend {
         self.paddle.layer_type.bind(py).clone()
     }
 
+    /// `paddle.grad`
+    pub(crate) fn grad<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.paddle.grad.bind(py).clone()
+    }
+
     /// True if calling `layer` as a whole only builds graph, so that the call may be one `call_layer` statement: its
     /// class is Paddle's own, and it has no sublayers and no hooks.
     pub fn is_leaf_layer(&self, layer: &Bound<'_, PyAny>) -> bool {

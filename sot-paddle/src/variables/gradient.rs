@@ -1,13 +1,17 @@
-//! `Tensor.clear_gradient()`, which writes zeros over the gradient, and notes that the next backward pass may write
-//! over it, too.
+//! Gradients in the function: `paddle.grad` as a statement, and `Tensor.clear_gradient()`, which writes zeros over the
+//! gradient, and notes that the next backward pass may write over it, too.
 
 use pyo3::prelude::*;
+use sot_core::backend::CallKind;
 use sot_core::builtin;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::{Form, VarId};
 
 use crate::backend::memory::in_place::clearing;
+use crate::backend::PaddleBackend;
+
+builtin! { GRAD = "paddle:grad" => |cx, args| grad(cx, args) }
 
 builtin! { CLEAR_GRADIENT = "paddle:Tensor.clear_gradient" => |cx, args| clear_gradient(cx, args) }
 
@@ -27,4 +31,39 @@ fn clear_gradient(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let clearing = clearing(cx.py)?.clone();
     cx.call_in_place(&clearing, "clear_gradient", &CallArgs::positional(vec![gradient, tensor]))?;
     Ok(cx.trace.none())
+}
+
+/// Makes a statement of `paddle.grad`. A program computes first gradients. It knows its own operations only, so no
+/// gradient may flow out of it into an operation from outside.
+fn grad(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    let creates_graph = args.keywords.iter().find(|(name, _)| &**name == "create_graph").map(|(_, flag)| *flag);
+    let creates_graph = match creates_graph.or_else(|| args.positional.get(4).copied()) {
+        Some(flag) => cx.truth(flag)?,
+        None => false,
+    };
+    if !creates_graph {
+        refuse_outside(cx)?;
+    }
+    let function = PaddleBackend::installed(cx.py)?.grad(cx.py);
+    cx.call_graph(CallKind::Api, &function, "grad", args)
+}
+
+/// Refuses graphs that were given the result of an operation through which gradients flow.
+fn refuse_outside(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+    for input in cx.trace.graph.inputs() {
+        if cx.see(input)?.form() != Form::Tensor {
+            continue;
+        }
+        let stops = cx.get_attr(input, &"stop_gradient".into())?;
+        if cx.truth(stops)? {
+            continue;
+        }
+        let is_leaf = cx.get_attr(input, &"is_leaf".into())?;
+        if !cx.truth(is_leaf)? {
+            let text = "paddle.grad where gradients flow into operations outside of the graph runs a backward pass in \
+                eager mode";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+    }
+    Ok(())
 }

@@ -118,8 +118,8 @@ impl TensorVariable {
     ) -> Flow<()> {
         let known = value.map(|value| cx.known(value)).transpose()?.flatten();
         match (cx.runtime.backend.eager_tensors().written_attribute(name, known.as_ref())?, value) {
-            (WrittenAttribute::Gradient { flows, stopped_by }, Some(value))
-                if self.set_gradient(cx, this, (name, value), (flows, stopped_by))? =>
+            (WrittenAttribute::Gradient { flows, stopped_by, started_by }, Some(value))
+                if self.set_gradient(cx, this, (name, value), flows, (stopped_by, &started_by))? =>
             {
                 return Ok(());
             }
@@ -235,44 +235,50 @@ impl TensorVariable {
         Ok(answer)
     }
 
-    /// Writes an attribute that controls whether gradients flow through the tensor. Returns false, for a graph break,
-    /// if gradients would start at a result of the graph. For a tensor from outside the write is replayed after the
+    /// Writes an attribute that controls whether gradients flow through the tensor, or begin at it. Returns false, for
+    /// a graph break, if the tensor was written to in place. For a tensor from outside the write is replayed after the
     /// graph has run; using the tensor in between breaks the graph.
     fn set_gradient(
         &self,
         cx: &mut OpcodeExecutor<'_>,
         this: VarId,
         (name, value): (&Name, VarId),
-        (flows, stopped_by): (bool, &str),
+        flows: bool,
+        (stopped_by, started_by): (&str, &Py<PyAny>),
     ) -> Flow<bool> {
         if flows == self.meta.gradient.flows {
             return Ok(true);
         }
         match &self.source {
-            TensorSource::Computed(_) if !flows => {
-                let connected = cx.trace.vars.get(this);
-                let stopped = self.call_method(cx, this, stopped_by, &[])?;
-                let Some(stopped) = cx.trace.vars.as_kind::<TensorVariable>(stopped) else { return Ok(false) };
-                let Some(symbol) = stopped.symbol() else { return Ok(false) };
-                let meta = stopped.meta.clone();
-                let before =
-                    self.is_one(&cx.trace).then(|| Connected { payload: connected, name: Rc::clone(name), value });
-                let source = TensorSource::Computed(symbol);
-                cx.note_step(this);
-                cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: false, before }));
-            }
-            TensorSource::Computed(_) if cx.trace.raised.step_of(this).is_some() => match &self.before {
+            TensorSource::Computed(_) if flows && cx.trace.raised.step_of(this).is_some() => match &self.before {
                 Some(Connected { payload, .. }) => cx.trace.vars.set(this, Rc::clone(payload)),
                 // It was written to meanwhile.
                 None => return Err(cx.plan_to_make(this, "is cut off from gradients and connected again")),
             },
+            TensorSource::Computed(_) => {
+                let present = cx.trace.vars.get(this);
+                let switched = if flows {
+                    let function = started_by.bind(cx.py).clone();
+                    cx.call_graph(CallKind::Api, &function, "start_gradient", &CallArgs::positional(vec![this]))?
+                } else {
+                    self.call_method(cx, this, stopped_by, &[])?
+                };
+                let Some(switched) = cx.trace.vars.as_kind::<TensorVariable>(switched) else { return Ok(false) };
+                let Some(symbol) = switched.symbol() else { return Ok(false) };
+                let meta = switched.meta.clone();
+                let is_kept = !flows && self.is_one(&cx.trace);
+                let before = is_kept.then(|| Connected { payload: present, name: Rc::clone(name), value });
+                let source = TensorSource::Computed(symbol);
+                cx.note_step(this);
+                cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: false, before }));
+            }
             TensorSource::External(object) => {
                 let source = TensorSource::External(object.clone_ref(cx.py));
                 let meta = TensorMeta { gradient: self.meta.gradient.with(flows), ..self.meta.clone() };
                 cx.trace.effects.set_attribute(this, name, Some(value));
                 cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true, before: None }));
             }
-            TensorSource::Computed(_) | TensorSource::Written(..) => return Ok(false),
+            TensorSource::Written(..) => return Ok(false),
         }
         Ok(true)
     }

@@ -6,6 +6,7 @@ use sot_core::backend::{Returns, TensorAttribute, TensorMeta, WrittenAttribute};
 
 use super::names;
 use super::stand_in;
+use crate::backend::graph::inner_gradients;
 use crate::backend::memory::in_place;
 use crate::backend::paddle::Paddle;
 
@@ -77,7 +78,8 @@ pub(crate) fn written_attribute(
 ) -> PyResult<WrittenAttribute> {
     Ok(match (name, value) {
         ("stop_gradient", Some(stop)) if stop.is_instance_of::<PyBool>() => {
-            WrittenAttribute::Gradient { flows: !stop.is_truthy()?, stopped_by: "detach" }
+            let started_by = inner_gradients::start(stop.py())?.clone().unbind();
+            WrittenAttribute::Gradient { flows: !stop.is_truthy()?, stopped_by: "detach", started_by }
         }
         (_, Some(none)) if none.is_none() && paddle.release.set_to_none.contains(&name) => {
             WrittenAttribute::OfOutside { if_true: "is_leaf" }
@@ -155,7 +157,10 @@ fn of_result(paddle: &Paddle, name: &str, meta: &TensorMeta, value: &Bound<'_, P
     if operation.is_none() || operation.call_method0("num_operands")?.extract::<usize>()? == 0 {
         return Ok(None); // The tensor may be an input.
     }
+    let sources: Vec<Bound<'_, PyAny>> = operation.call_method0("operands_source")?.extract()?;
+    let begins_here = meta.gradient.flows && sources.iter().all(|source| in_place::stops(source).unwrap_or(true));
     Ok(match name {
+        _ if begins_here => None,
         "grad" => Some(py.None()),
         "is_leaf" if meta.gradient.flows => Some(PyBool::new(py, false).to_owned().into_any().unbind()),
         _ => None,

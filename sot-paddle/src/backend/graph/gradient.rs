@@ -21,6 +21,14 @@ impl CorrectedFlags {
         meta::values_in(paddle, result)?.iter().try_for_each(|value| self.stops(paddle, value).map(drop))
     }
 
+    /// Leaves the flags of the values in `result` as they are.
+    pub(crate) fn keep(&mut self, paddle: &Paddle, result: &Bound<'_, PyAny>) -> PyResult<()> {
+        for value in meta::values_in(paddle, result)? {
+            self.0.insert(value.call_method0(intern!(value.py(), "hash"))?.extract()?);
+        }
+        Ok(())
+    }
+
     /// Corrects the flag of `value`, and returns true if no gradient flows through it.
     fn stops(&mut self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = value.py();

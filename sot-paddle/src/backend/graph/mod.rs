@@ -9,6 +9,7 @@ pub(crate) mod distributed;
 pub(crate) mod export;
 pub(crate) mod gradient;
 pub(crate) mod infer_meta;
+pub(crate) mod inner_gradients;
 pub(crate) mod kernels;
 pub(crate) mod may_raise;
 mod merging;

@@ -52,6 +52,11 @@ impl WriteHistories {
         self.0.get(&value).cloned().unwrap_or_else(unwritten)
     }
 
+    /// True if no tensor was written to.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// True if a tensor has this value after a write.
     pub(crate) fn is_written(&self, value: u64) -> bool {
         self.0.contains_key(&value)

@@ -69,6 +69,8 @@ pub(crate) struct Paddle {
     pub(crate) scope: Py<PyAny>,
     /// Tells if an operation of a program has a gradient.
     pub(crate) has_vjp: Py<PyAny>,
+    /// `paddle.grad`.
+    pub(crate) grad: Py<PyAny>,
     /// The type of `Tensor.size`: `int`, or a subclass of it that can be called.
     pub(crate) size_type: Py<PyAny>,
     /// What `tensor == None` gives; `None` if it raises.
@@ -134,6 +136,7 @@ impl Paddle {
                 .unbind(),
             scope: core.getattr("Scope")?.unbind(),
             has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
+            grad: paddle.getattr("grad")?.unbind(),
             size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
             equals_none: equals_none(&paddle)?,
             grad_mode: grad_mode(&paddle, &core)?,

@@ -23,6 +23,7 @@ use crate::backend::graph::arrays::{self, ArrayValues};
 use crate::backend::graph::distributed::DistributedValues;
 use crate::backend::graph::gradient::CorrectedFlags;
 use crate::backend::graph::infer_meta::CheckedOperations;
+use crate::backend::graph::inner_gradients::InnerGradients;
 use crate::backend::graph::may_raise;
 use crate::backend::graph::random_operations;
 use crate::backend::graph::weight;
@@ -50,6 +51,7 @@ pub(crate) struct PaddleBuilder {
     target: BuildTarget,
     inputs: usize,
     corrected_flags: CorrectedFlags,
+    inner_gradients: InnerGradients,
     checked: CheckedOperations,
     views: Views,
     /// True while Paddle's recorder holds the parameters that the program refers to.
@@ -86,6 +88,7 @@ impl PaddleBuilder {
             target,
             inputs: 0,
             corrected_flags: CorrectedFlags::default(),
+            inner_gradients: InnerGradients::default(),
             checked: CheckedOperations::default(),
             views: Views::default(),
             recorded: true,
@@ -281,8 +284,9 @@ impl GraphBuilder for PaddleBuilder {
         inputs: &[Py<PyAny>],
         outputs: &[Py<PyAny>],
     ) -> PyResult<Py<PyAny>> {
-        if !self.writes.is_empty() || self.distributed.is_any() {
-            let text = "a graph that writes into its inputs, or has distributed tensors, must be there as calls, too";
+        if !self.writes.is_empty() || self.must_be_called() {
+            let text =
+                "a graph that writes into its inputs, or that must not run as a program, must be there as calls, too";
             return Err(PyTypeError::new_err(text));
         }
         let (planned, _alive) = self.plan(py, inputs, outputs, None)?;
@@ -297,7 +301,8 @@ impl GraphBuilder for PaddleBuilder {
         outputs: &[Py<PyAny>],
         calls: Py<PyAny>,
     ) -> PyResult<Py<PyAny>> {
-        if self.distributed.is_any() {
+        let inner = &self.inner_gradients;
+        if self.distributed.is_any() || inner.must_be_called(&self.paddle, &self.views, outputs, py)? {
             return Ok(calls);
         }
         let (planned, _alive) = self.plan(py, inputs, outputs, Some(&calls))?;
@@ -308,11 +313,11 @@ impl GraphBuilder for PaddleBuilder {
     }
 
     fn program(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        (!self.distributed.is_any()).then(|| self.target.main.clone_ref(py))
+        (!self.must_be_called()).then(|| self.target.main.clone_ref(py))
     }
 
     fn must_be_called(&self) -> bool {
-        self.distributed.is_any()
+        self.distributed.is_any() || self.inner_gradients.may_have_to_be_called()
     }
 
     fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<Option<isize>> {

@@ -21,6 +21,7 @@ use crate::backend::calls::kept_operands;
 use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
 use crate::backend::graph::copied_row::CopiedRow;
 use crate::backend::graph::data;
+use crate::backend::graph::inner_gradients;
 use crate::backend::graph::other_gradients;
 use crate::backend::memory::in_place;
 use crate::backend::memory::views::Step;
@@ -406,6 +407,20 @@ impl PaddleBuilder {
             if let Some(result) = kept_operands::call(&self.paddle, (kind, callee), args, kwargs)? {
                 return Ok(result);
             }
+            if inner_gradients::starts(callee)? {
+                let value = args.get_item(0)?;
+                let started = self.inner_gradients.start(&self.paddle, &value)?;
+                let again = Step::method(callee.py(), "detach", &PyTuple::empty(callee.py()), None);
+                self.views.note_step(&self.paddle, &value, &started, again)?;
+                self.corrected_flags.keep(&self.paddle, &started)?;
+                return Ok(started);
+            }
+            if inner_gradients::are_asked_for(&self.paddle, kind, callee) {
+                let has_writes = !self.histories.is_empty();
+                let gradients = self.inner_gradients.append(&self.paddle, target, (args, kwargs), has_writes)?;
+                self.corrected_flags.keep(&self.paddle, &gradients)?;
+                return Ok(gradients);
+            }
             if let Some(made) = data::of_numbers(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {
                 return Ok(made);
             }
@@ -430,7 +445,10 @@ impl PaddleBuilder {
                     self.numbers.note(&self.paddle, callee, &result)?;
                     Ok(result)
                 }
-                CallKind::InPlace => in_place::call(&self.paddle, callee, args, kwargs),
+                CallKind::InPlace => {
+                    self.inner_gradients.refuse_write(&self.paddle, &args.get_item(0)?)?;
+                    in_place::call(&self.paddle, callee, args, kwargs)
+                }
                 CallKind::Object(_) => self.paddle.layer_body(callee)?.call(args, kwargs),
                 CallKind::Method => {
                     let arguments =
