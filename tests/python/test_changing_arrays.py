@@ -151,3 +151,66 @@ def test_changing_scalars_of_numpy_are_not_translated_for_ever(kind):
             expected, result = function(x, k), fast(x, k)
             assert result.dtype == expected.dtype and numpy.array_equal(result.numpy(), expected.numpy())
         assert sot.stats().translations <= 10, sot.stats()
+
+
+#: Uses of an array whose number of rows differs from call to call, with the most translations that they may take.
+OF_ROWS = {
+    "to_tensor": (lambda w, a: paddle.tanh(paddle.to_tensor(a) @ w), 3),
+    "reshape": (lambda w, a: (lambda x: (x @ w).reshape([x.shape[0], 2, 2]).sum(1))(paddle.to_tensor(a)), 3),
+    "length": (lambda w, a: (paddle.to_tensor(a) @ w) / len(a), 4),
+    "size": (lambda w, a: (paddle.to_tensor(a) @ w) / a.shape[0], 4),
+    "size of the tensor": (lambda w, a: (lambda x: (x @ w) * x.shape[0])(paddle.to_tensor(a)), 3),
+    "another tensor": (lambda w, a: paddle.to_tensor(a) @ w + paddle.ones([len(a), 4]), 4),
+    "operators": (lambda w, a: paddle.to_tensor(a) * 2 * a + a, 3),
+    "another type": (lambda w, a: paddle.to_tensor(a, dtype="float64").cumsum(0), 3),
+    "all pairs": (lambda w, a: paddle.to_tensor(a) @ paddle.to_tensor(a).t(), 3),
+    "a branch": (lambda w, a: paddle.to_tensor(a) @ w if len(a) > 4 else paddle.to_tensor(a).sum(0) @ w, 5),
+    "flatten": (lambda w, a: paddle.to_tensor(a).flatten() * 2, 3),
+    "concat": (lambda w, a: paddle.concat([paddle.to_tensor(a), w]), 3),
+}
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_rows_that_come_and_go(name, size):
+    function, most = OF_ROWS[name]
+    w = paddle.to_tensor(numpy.random.RandomState(1).rand(4, 4).astype("float32"))
+    fast = sot.symbolic_translate(function)
+    for rows in [5, 3, 7, 1, 2, 8, 4, 6, 9, 10, 11, 12, 5, 3, 8, 1]:
+        (array,) = arrays(1, (rows, 4))
+        expected, result = function(w, array), fast(w, array)
+        assert result.dtype == expected.dtype and numpy.allclose(result.numpy(), expected.numpy())
+    stats = sot.stats()
+    assert not stats.breaks and not stats.fallbacks and not stats.graph_errors, stats
+    assert stats.graphs == stats.translations <= most, stats
+
+
+def test_open_sizes_of_an_array_that_were_equal(size):
+    """A square is no promise that later arrays are squares."""
+    w = paddle.ones([1])
+    shapes = [(2, 3), (4, 5), (6, 6), (7, 8), (9, 9), (5, 4)]
+    fast = sot.symbolic_translate(lambda w, a: paddle.to_tensor(a).t() * w)
+    for shape in shapes:
+        (array,) = arrays(1, shape)
+        assert numpy.array_equal(fast(w, array).numpy(), array.T)
+    assert sot.stats().graphs == sot.stats().translations <= 3 and not sot.stats().breaks
+
+
+def test_arrays_that_differ_in_more_than_a_size(size):
+    w = paddle.ones([1])
+    fast = sot.symbolic_translate(lambda w, a: paddle.to_tensor(a).astype("float32") * w)
+    for shape, dtype in [((2,), "float32"), ((3,), "float32"), ((4,), "int64"), ((2, 2), "float32"), ((5,), "float32")]:
+        (array,) = arrays(1, shape, dtype)
+        assert numpy.array_equal(fast(w, array).numpy(), array.astype("float32"))
+    assert sot.stats().graphs == sot.stats().translations == 4 and not sot.stats().breaks
+
+
+def test_the_length_of_an_array_without_dimensions(size):
+    def f(w, a):
+        try:
+            return w * len(a)
+        except TypeError as error:
+            return w, str(error)
+
+    w, fast = paddle.ones([1]), sot.symbolic_translate(f)
+    assert fast(w, numpy.array(1.0))[1] == f(w, numpy.array(1.0))[1]
+    assert fast(w, numpy.ones(3)).item() == 3 and sot.stats().graphs

@@ -609,7 +609,8 @@ def test_arrays_from_outside_change_in_place(same, name):
     ):
         change()
         same(fast(X), fn(X))
-    assert sot.stats().graphs and sot.stats().translations > 1
+    # Shape and type do not depend on the contents, and the calls have the same shape.
+    assert sot.stats().graphs and sot.stats().translations > (name != "shape and type")
 
 
 def test_fields_of_a_data_type_are_renamed(same):

@@ -24,9 +24,10 @@ pub trait GraphBuilder {
         Err(SizesMatter::new_err("numbers are no inputs of a graph"))
     }
     /// Adds a graph input that is an array of another library, given at each call. Its value is the tensor that the
-    /// framework makes of it, with this element type and these sizes. `None` if the framework makes no tensor of it.
-    fn array(&mut self, name: &str, array: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
-        let _ = (name, array);
+    /// framework makes of it, with this element type and these sizes; `None` stands for an open size. Returns `None` if
+    /// the framework makes no tensor of it.
+    fn array(&mut self, name: &str, array: &Bound<'_, PyAny>, shape: &[Option<i64>]) -> PyResult<Option<Py<PyAny>>> {
+        let _ = (name, array, shape);
         Ok(None)
     }
 

@@ -188,6 +188,10 @@ impl Variable for ObjectVariable {
         Ok(())
     }
 
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        small_array::len(cx, this)?.map_or_else(|| object_model::len(cx, this), Ok)
+    }
+
     /// A numpy scalar may be replaced by an equal one, as it is guarded by `==`.
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
         if let Some(input) = small_array::graph_input(cx, this)? {

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
-use sot_core::backend::ObjectTest;
+use sot_core::backend::{MarkedDimensions, ObjectTest};
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
@@ -106,6 +106,22 @@ pub(crate) fn is_of_numbers(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
     let kind: String = object.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
     Ok(matches!(kind.as_str(), "b" | "i" | "u" | "f"))
+}
+
+/// The length of an array from outside, which is its first size; `None` for other objects. The contents of the array
+/// are not guarded.
+pub(crate) fn len(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Option<VarId>> {
+    let Some(object) = cx.trace.vars.get(array).object().map(|object| object.bind(cx.py).clone()) else {
+        return Ok(None);
+    };
+    let is_outside = cx.trace.trackers.is_sourced(cx.trace.vars.tracker(array));
+    if !is_outside || !is_of_numbers(&object)? || sizes(&object)?.is_empty() {
+        return Ok(None);
+    }
+    cx.see(array)?;
+    let shape = cx.get_attr(array, &"shape".into())?;
+    let first = cx.trace.integer(0)?;
+    cx.get_item(shape, first).map(Some)
 }
 
 /// True if the function is a method of arrays that only reads.
@@ -211,26 +227,78 @@ impl<'py> Arguments<'py> {
 /// Guard: an array has the same element type and shape, whatever its contents.
 struct ShapeAndTypeTest {
     dtype: Py<PyAny>,
-    shape: Py<PyTuple>,
+    /// The sizes; `None` for open ones.
+    shape: Vec<Option<i64>>,
+    /// The least size that an open one may have.
+    least: i64,
+    /// Pairs of open sizes that are equal.
+    ties: Vec<(usize, usize)>,
 }
 
 impl ObjectTest for ShapeAndTypeTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
-        are_like(object, &self.dtype, &self.shape).unwrap_or(false)
+        self.passes(object).unwrap_or(false)
+    }
+
+    fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {
+        self.differing(object).unwrap_or_default()
     }
 
     fn describe(&self, subject: &str) -> String {
-        format!("{subject} is an array of {} {}", self.dtype, self.shape)
+        let size = |size: &Option<i64>| size.map_or_else(|| "?".to_owned(), |size| size.to_string());
+        let sizes = self.shape.iter().map(size).collect::<Vec<_>>().join(", ");
+        format!("{subject} is an array of {} ({sizes})", self.dtype)
     }
 }
 
-fn are_like(object: &Bound<'_, PyAny>, dtype: &Py<PyAny>, shape: &Py<PyTuple>) -> PyResult<bool> {
-    let py = object.py();
-    if !object.get_type().is(array_type(py)?) {
-        return Ok(false);
+impl ShapeAndTypeTest {
+    fn of(array: &Bound<'_, PyAny>, shape: Vec<Option<i64>>, least: i64) -> PyResult<Self> {
+        let sizes = sizes(array)?;
+        let open: Vec<usize> = (0..shape.len()).filter(|axis| shape[*axis].is_none()).collect();
+        let later = |at: usize| open.iter().skip(at + 1);
+        let tie = |(at, axis): (usize, &usize)| {
+            later(at).find(|other| sizes[**other] == sizes[*axis]).map(|other| (*axis, *other))
+        };
+        let ties = open.iter().enumerate().filter_map(tie).collect();
+        let dtype = array.getattr(intern!(array.py(), "dtype"))?.unbind();
+        Ok(ShapeAndTypeTest { dtype, shape, least, ties })
     }
-    let own = object.getattr(intern!(py, "dtype"))?;
-    Ok((dtype.is(&own) || own.eq(dtype)?) && object.getattr(intern!(py, "shape"))?.eq(shape)?)
+
+    /// True if an object is an array of the same element type and number of dimensions.
+    fn is_alike(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = object.py();
+        if !object.get_type().is(array_type(py)?) {
+            return Ok(false);
+        }
+        let own = object.getattr(intern!(py, "dtype"))?;
+        Ok((self.dtype.is(&own) || own.eq(&self.dtype)?) && sizes(object)?.len() == self.shape.len())
+    }
+
+    fn passes(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if !self.is_alike(object)? {
+            return Ok(false);
+        }
+        let sizes = sizes(object)?;
+        let fits = |(expected, size): (&Option<i64>, &i64)| expected.map_or(*size >= self.least, |own| own == *size);
+        Ok(self.shape.iter().zip(&sizes).all(fits) && self.ties.iter().all(|(a, b)| sizes[*a] == sizes[*b]))
+    }
+
+    /// The axes whose sizes are not the expected ones; none if anything else differs.
+    fn differing(&self, object: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+        if !self.is_alike(object)? {
+            return Ok(Vec::new());
+        }
+        let pairs = self.shape.iter().zip(sizes(object)?).enumerate();
+        Ok(pairs
+            .filter(|(_, (expected, size))| expected.is_some_and(|own| own != *size))
+            .map(|(axis, _)| axis)
+            .collect())
+    }
+}
+
+/// The sizes of an array.
+fn sizes(array: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    array.getattr(intern!(array.py(), "shape"))?.extract()
 }
 
 /// Makes the array an input of the graph, for statements that accept arrays, so its contents may differ from call to
@@ -248,10 +316,14 @@ pub(crate) fn graph_input(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Opt
     if !cx.trace.trackers.is_argument(tracker) && !cx.trace.differs_too_often(tracker) && !is_large()? {
         return Ok(None);
     }
-    let Some(input) = cx.array_input(array, &object)? else { return Ok(None) };
-    let dtype = object.getattr(intern!(cx.py, "dtype"))?.unbind();
-    let shape = object.getattr(intern!(cx.py, "shape"))?.cast_into::<PyTuple>().map_err(PyErr::from)?.unbind();
-    cx.trace.guards.add(tracker, Test::Object(Box::new(ShapeAndTypeTest { dtype, shape })));
+    if !cx.takes_arrays() {
+        return Ok(None);
+    }
+    let mut shape: Vec<Option<i64>> = sizes(&object)?.into_iter().map(Some).collect();
+    cx.leave_axes_open(tracker, &MarkedDimensions::default(), &mut shape);
+    let Some(input) = cx.array_input(array, &object, &shape)? else { return Ok(None) };
+    let test = ShapeAndTypeTest::of(&object, shape, cx.least_open_size())?;
+    cx.trace.guards.add(tracker, Test::Object(Box::new(test)));
     Ok(Some(input))
 }
 

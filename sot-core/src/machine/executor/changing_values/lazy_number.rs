@@ -106,7 +106,7 @@ impl Variable for ChangingScalar {
     /// Passes the value at each call, to statements that take arrays.
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
         let value = self.value.bind(cx.py).clone();
-        match cx.array_input(this, &value)? {
+        match cx.array_input(this, &value, &[])? {
             Some(input) => Ok(input),
             None => Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(&cx.trace))),
         }

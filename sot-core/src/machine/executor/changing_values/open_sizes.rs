@@ -5,7 +5,7 @@
 use pyo3::prelude::*;
 
 use super::open_number::{paths_of, OpenNumber, OpenNumberOrigin};
-use crate::backend::TensorMeta;
+use crate::backend::{MarkedDimensions, TensorMeta};
 use crate::error::{ReasonId, Unwind};
 use crate::log;
 use crate::machine::executor::{OpcodeExecutor, Trace};
@@ -30,12 +30,17 @@ impl OpcodeExecutor<'_> {
             return;
         }
         let marked = self.runtime.backend.eager_tensors().marked_dimensions(tensor);
+        self.leave_axes_open(tracker, &marked, &mut meta.shape);
+    }
+
+    /// Makes the sizes that are to be left open unknown in the shape of a tensor or array from outside.
+    pub fn leave_axes_open(&mut self, tracker: TrackerId, marked: &MarkedDimensions, shape: &mut [Option<i64>]) {
         let at_first = self.sizes.at_first;
         if self.sizes.wanted.is_empty() && marked.open.is_empty() && at_first == OpenAtFirst::Marked {
             return;
         }
         let path = self.trace.trackers.path(tracker);
-        for (axis, size) in meta.shape.iter_mut().enumerate() {
+        for (axis, size) in shape.iter_mut().enumerate() {
             let path = path.size(axis);
             let is_wanted = self.sizes.wanted.contains(&path) || at_first.holds(axis);
             let wanted = marked.open.contains(&axis) || is_wanted && !marked.assumed.contains(&axis);

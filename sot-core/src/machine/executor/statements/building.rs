@@ -141,14 +141,24 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(symbol)
     }
 
-    /// Returns an array as an argument of the statement that is being made, passed at each call. `None` if the
-    /// statement accepts none.
-    pub fn array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> Flow<Option<GraphArgument>> {
+    /// True if the statement that is being made accepts arrays that are passed at each call.
+    pub fn takes_arrays(&self) -> bool {
+        self.statement.takes_arrays
+    }
+
+    /// Returns an array as an argument of the statement that is being made, passed at each call. In `shape`, `None`
+    /// stands for an open size. Returns `None` if the statement accepts no arrays.
+    pub fn array_input(
+        &mut self,
+        variable: VarId,
+        array: &Bound<'py, PyAny>,
+        shape: &[Option<i64>],
+    ) -> Flow<Option<GraphArgument>> {
         if !self.statement.takes_arrays {
             return Ok(None);
         }
         let known = self.trace.graph.inputs.symbol_of(variable);
-        let symbol = if known.is_some() { known } else { new_array_input(self, variable, array)? };
+        let symbol = if known.is_some() { known } else { new_array_input(self, variable, array, shape)? };
         Ok(symbol.map(|symbol| {
             let (value, text) = (self.trace.graph.value(symbol).unbind(), self.trace.graph.name(symbol).to_owned());
             GraphArgument { value, text, holds_tensor: true }
@@ -311,9 +321,12 @@ fn new_array_input<'py>(
     cx: &mut OpcodeExecutor<'py>,
     variable: VarId,
     array: &Bound<'py, PyAny>,
+    shape: &[Option<i64>],
 ) -> PyResult<Option<SymbolId>> {
     let name = cx.trace.graph.symbols.next_name();
-    let Some(value) = cx.trace.graph.building.build(|builder| builder.array(&name, array))? else { return Ok(None) };
+    let Some(value) = cx.trace.graph.building.build(|builder| builder.array(&name, array, shape))? else {
+        return Ok(None);
+    };
     let symbol = cx.trace.graph.symbols.add_input(value);
     cx.trace.graph.inputs.pass(symbol, variable);
     Ok(Some(symbol))

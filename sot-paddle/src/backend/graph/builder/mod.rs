@@ -114,6 +114,12 @@ impl PaddleBuilder {
         self.paddle.static_mode.within(py, &self.target, work)
     }
 
+    /// Returns the twin for open sizes, which is begun with the first of them.
+    fn twin(&mut self, py: Python<'_>) -> PyResult<&mut Twin> {
+        let twin = self.twin.take().map_or_else(|| Twin::new(py, &self.paddle), Ok)?;
+        Ok(self.twin.insert(twin))
+    }
+
     /// Notes the global state under which the next statement is built.
     fn note_state(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.state.check(py) {
@@ -186,11 +192,7 @@ impl GraphBuilder for PaddleBuilder {
         self.inputs += 1;
         self.distributed.note_input(&self.paddle, tensor, &value)?;
         if meta.shape.contains(&None) {
-            let twin = match &mut self.twin {
-                Some(twin) => twin,
-                None => self.twin.insert(Twin::new(py, &self.paddle)?),
-            };
-            twin.add_input(&value, tensor.getattr(intern!(py, "shape"))?.extract()?)?;
+            self.twin(py)?.add_input(&value, tensor.getattr(intern!(py, "shape"))?.extract()?)?;
         }
         Ok(value.unbind())
     }
@@ -219,10 +221,7 @@ impl GraphBuilder for PaddleBuilder {
             self.numbers.insert(&self.paddle, &value)?;
             return Ok(value.unbind());
         }
-        let twin = match &mut self.twin {
-            Some(twin) => twin,
-            None => self.twin.insert(Twin::new(py, &self.paddle)?),
-        };
+        let twin = self.twin(py)?;
         let here = twin.add_input(&value, Vec::new())?;
         twin.note_given_number(&value, number.extract()?)?;
         self.numbers.insert(&self.paddle, &value)?;
@@ -230,18 +229,23 @@ impl GraphBuilder for PaddleBuilder {
         Ok(value.unbind())
     }
 
-    fn array(&mut self, name: &str, array: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    fn array(&mut self, name: &str, array: &Bound<'_, PyAny>, shape: &[Option<i64>]) -> PyResult<Option<Py<PyAny>>> {
         let py = array.py();
         let Ok(tensor) = arrays::tensor_of(array) else { return Ok(None) };
         let name = format!("sot.input.{}.{name}", self.inputs);
-        let (shape, dtype) = (tensor.getattr(intern!(py, "shape"))?, tensor.getattr(intern!(py, "dtype"))?);
+        let dtype = tensor.getattr(intern!(py, "dtype"))?;
+        let sizes: Vec<i64> = shape.iter().map(|size| size.unwrap_or(-1)).collect();
         let value = self.within(py, || {
-            let value = self.paddle.data.bind(py).call1((name, shape, dtype))?;
+            let value = self.paddle.data.bind(py).call1((name, PyList::new(py, sizes)?, dtype))?;
             value.setattr(intern!(py, "stop_gradient"), true)?;
             Ok(value)
         })?;
         self.inputs += 1;
         self.arrays.insert(&self.paddle, &value, array)?;
+        if shape.contains(&None) {
+            let here = self.twin(py)?.add_input(&value, tensor.getattr(intern!(py, "shape"))?.extract()?)?;
+            self.arrays.insert(&self.paddle, &here, array)?;
+        }
         Ok(Some(value.unbind()))
     }
 
