@@ -325,6 +325,106 @@ def test_gradients_that_begin_in_the_function(way, escapes, minimum, monkeypatch
     assert sot.stats().graphs == 1 and not sot.stats().breaks
 
 
+def forces(energy, create_graph):
+    def f(x, w):
+        x.stop_gradient = False
+        return -paddle.grad(energy(x, w), x, create_graph=create_graph)[0], x.stop_gradient
+
+    return f
+
+
+def trained(x, w):
+    x.stop_gradient = False
+    return (x * w).exp().sum(), None
+
+
+def ended(x, w):
+    w.stop_gradient = True
+    return (x * w).exp().sum() + w.sum(), x.stop_gradient
+
+
+def ended_after_use(x, w):
+    y = (x * w).exp()
+    w.stop_gradient = True
+    return (y + x * w).sum(), w.stop_gradient
+
+
+def begun_and_ended(x, w):
+    x.stop_gradient = False
+    y = (x * x * w).sum()
+    (g,) = paddle.grad(y, x)
+    x.stop_gradient = True
+    return y + (x * w).sum(), g
+
+
+def unused(x, w):
+    x.stop_gradient = False
+    return (w * w).sum(), None
+
+
+#: Functions that set `stop_gradient` of an argument.
+OF_ARGUMENTS = {
+    "forces": forces(lambda x, w: (x * x * w).sum(), False),
+    "forces with gradients": forces(lambda x, w: (x * x * w).sum(), True),
+    "training": trained,
+    "ended": ended,
+    "ended after use": ended_after_use,
+    "begun and ended": begun_and_ended,
+    "unused": unused,
+}
+
+
+@pytest.mark.parametrize("minimum", [None, "0"], ids=["as users have it", "as programs"])
+@pytest.mark.parametrize("name", OF_ARGUMENTS)
+def test_gradients_that_begin_or_end_at_arguments(name, minimum, monkeypatch, same):
+    if minimum is None:
+        monkeypatch.delenv("MIN_GRAPH_SIZE")
+
+    def run(call):
+        x, w = paddle.to_tensor([0.5, 0.25]), paddle.to_tensor([2.0, 3.0], stop_gradient=False)
+        first, second = call(x, w)
+        flags = x.stop_gradient, w.stop_gradient, x.is_leaf, w.is_leaf
+        if not first.stop_gradient:
+            first.sum().backward()
+        return first, second, flags, x.grad, w.grad
+
+    expected, fast = run(OF_ARGUMENTS[name]), sot.symbolic_translate(OF_ARGUMENTS[name])
+    for _ in range(4):
+        same(run(fast), expected)
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_a_write_to_an_argument_that_is_a_leaf_now():
+    def f(x):
+        x.stop_gradient = False
+        y = x * 2
+        x.add_(y)
+        return x
+
+    with pytest.raises(ValueError) as expected:
+        f(paddle.ones([2]))
+    with pytest.raises(ValueError) as actual:
+        sot.symbolic_translate(f)(paddle.ones([2]))
+    assert str(actual.value)[:26] == str(expected.value)[:26] and sot.stats().graphs
+
+
+def test_a_write_to_an_argument_that_is_no_leaf_any_more(same):
+    def f(x, w):
+        w.stop_gradient = True
+        y = w * 2
+        w.add_(x)
+        return y + w
+
+    def run(call):
+        x, w = paddle.to_tensor([0.5, 0.25]), paddle.to_tensor([2.0, 3.0], stop_gradient=False)
+        return call(x, w), w, w.stop_gradient
+
+    expected, fast = run(f), sot.symbolic_translate(f)
+    for _ in range(3):
+        same(run(fast), expected)
+    assert sot.stats().graphs
+
+
 def test_a_write_to_a_leaf_is_eagers_error():
     def f(x):
         leaf = begin(x * 2)

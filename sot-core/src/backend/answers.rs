@@ -128,8 +128,9 @@ pub enum WrittenAttribute {
         flows: bool,
         /// Name of the method that returns a result of the graph without gradients.
         stopped_by: &'static str,
-        /// Function that returns a result of the graph, at which gradients end, as a tensor at which they begin.
-        started_by: Py<PyAny>,
+        /// Function of a tensor and a `bool`, which says if gradients flow. It sets the attribute and returns the
+        /// tensor.
+        switched_by: Py<PyAny>,
     },
     /// For a tensor from outside, written when the graph has run. A result of the graph has no such attribute. The
     /// write raises unless the tensor's attribute `if_true` is true.

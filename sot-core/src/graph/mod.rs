@@ -151,9 +151,9 @@ impl<'py> FunctionGraph<'py> {
         self.ir.statements.is_empty()
     }
 
-    /// The variables of the tensors, arrays and numbers that each call passes to the graph, in order.
-    pub fn inputs(&self) -> Vec<VarId> {
-        self.inputs.passed().collect()
+    /// The tensors, arrays and numbers that each call passes to the graph, in order: their variables and symbols.
+    pub fn inputs(&self) -> Vec<(VarId, SymbolId)> {
+        self.inputs.passed().zip(self.inputs.passed_symbols()).collect()
     }
 
     /// The statements so far.

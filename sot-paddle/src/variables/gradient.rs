@@ -50,12 +50,8 @@ fn grad(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 
 /// Refuses graphs that were given the result of an operation through which gradients flow.
 fn refuse_outside(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    for input in cx.trace.graph.inputs() {
-        if cx.see(input)?.form() != Form::Tensor {
-            continue;
-        }
-        let stops = cx.get_attr(input, &"stop_gradient".into())?;
-        if cx.truth(stops)? {
+    for (input, symbol) in cx.trace.graph.inputs() {
+        if !cx.trace.graph.meta(symbol)?.is_some_and(|meta| meta.gradient.flows) {
             continue;
         }
         let is_leaf = cx.get_attr(input, &"is_leaf".into())?;

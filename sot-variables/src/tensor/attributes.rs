@@ -14,7 +14,7 @@ use sot_core::variable::{VarId, Variable};
 use crate::tensor::method::{MethodEffect, TensorMethodVariable};
 use crate::tensor::shape::ShapeVariable;
 use crate::tensor::tensor_text::TensorText;
-use crate::tensor::{Connected, TensorSource, TensorVariable};
+use crate::tensor::{switch_gradient, Connected, Switch, TensorSource, TensorVariable};
 
 impl TensorVariable {
     /// Reads an attribute.
@@ -118,8 +118,8 @@ impl TensorVariable {
     ) -> Flow<()> {
         let known = value.map(|value| cx.known(value)).transpose()?.flatten();
         match (cx.runtime.backend.eager_tensors().written_attribute(name, known.as_ref())?, value) {
-            (WrittenAttribute::Gradient { flows, stopped_by, started_by }, Some(value))
-                if self.set_gradient(cx, this, (name, value), flows, (stopped_by, &started_by))? =>
+            (WrittenAttribute::Gradient { flows, stopped_by, switched_by }, Some(value))
+                if self.set_gradient(cx, this, (name, value), flows, (stopped_by, &switched_by))? =>
             {
                 return Ok(());
             }
@@ -237,14 +237,14 @@ impl TensorVariable {
 
     /// Writes an attribute that controls whether gradients flow through the tensor, or begin at it. Returns false, for
     /// a graph break, if the tensor was written to in place. For a tensor from outside the write is replayed after the
-    /// graph has run; using the tensor in between breaks the graph.
+    /// graph has run, and is a statement of the graph if the tensor is used in between.
     fn set_gradient(
         &self,
         cx: &mut OpcodeExecutor<'_>,
         this: VarId,
         (name, value): (&Name, VarId),
         flows: bool,
-        (stopped_by, started_by): (&str, &Py<PyAny>),
+        (stopped_by, switched_by): (&str, &Py<PyAny>),
     ) -> Flow<bool> {
         if flows == self.meta.gradient.flows {
             return Ok(true);
@@ -258,8 +258,7 @@ impl TensorVariable {
             TensorSource::Computed(_) => {
                 let present = cx.trace.vars.get(this);
                 let switched = if flows {
-                    let function = started_by.bind(cx.py).clone();
-                    cx.call_graph(CallKind::Api, &function, "start_gradient", &CallArgs::positional(vec![this]))?
+                    switch_gradient(cx, this, flows, switched_by)?
                 } else {
                     self.call_method(cx, this, stopped_by, &[])?
                 };
@@ -270,13 +269,15 @@ impl TensorVariable {
                 let before = is_kept.then(|| Connected { payload: present, name: Rc::clone(name), value });
                 let source = TensorSource::Computed(symbol);
                 cx.note_step(this);
-                cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: false, before }));
+                cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, switch: Switch::None, before }));
             }
             TensorSource::External(object) => {
                 let source = TensorSource::External(object.clone_ref(cx.py));
                 let meta = TensorMeta { gradient: self.meta.gradient.with(flows), ..self.meta.clone() };
                 cx.trace.effects.set_attribute(this, name, Some(value));
-                cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true, before: None }));
+                let Some(before) = cx.trace.vars.as_kind::<TensorVariable>(this) else { return Ok(false) };
+                let switch = Switch::Pending { before, by: switched_by.clone_ref(cx.py) };
+                cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, switch, before: None }));
             }
             TensorSource::Written(..) => return Ok(false),
         }

@@ -49,11 +49,22 @@ enum TensorSource {
 pub struct TensorVariable {
     source: TensorSource,
     meta: TensorMeta,
-    /// True for a tensor from outside whose gradient flow the trace has changed. The graph would still take the
-    /// tensor in its earlier state.
-    is_switched: bool,
+    switch: Switch,
     /// For a result of the graph that the trace has cut off from gradients: what it was before.
     before: Option<Connected>,
+}
+
+/// Whether the trace has changed if gradients flow through a tensor from outside.
+enum Switch {
+    None,
+    /// They do, and the graph takes the tensor in its earlier state so far.
+    Pending {
+        before: Rc<TensorVariable>,
+        /// The function that makes the change.
+        by: Py<PyAny>,
+    },
+    /// The graph has the tensor in its new state.
+    Made(SymbolId),
 }
 
 /// A result of the graph before the trace cut it off from gradients, and the attribute that did so, with its value.
@@ -63,10 +74,16 @@ struct Connected {
     value: VarId,
 }
 
+/// Lets gradients flow through a tensor from now on, or stops them.
+fn switch_gradient(cx: &mut OpcodeExecutor<'_>, tensor: VarId, flows: bool, by: &Py<PyAny>) -> Flow<VarId> {
+    let (function, flows) = (by.bind(cx.py).clone(), cx.trace.boolean(flows));
+    cx.call_graph(CallKind::Api, &function, "switch_gradient", &CallArgs::positional(vec![tensor, flows]))
+}
+
 impl TensorVariable {
     /// Returns the variable of a result of the graph.
     pub fn computed(symbol: SymbolId, meta: TensorMeta) -> Self {
-        TensorVariable { source: TensorSource::Computed(symbol), meta, is_switched: false, before: None }
+        TensorVariable { source: TensorSource::Computed(symbol), meta, switch: Switch::None, before: None }
     }
 
     /// Returns the variable of a tensor after a change in place. `before` is its earlier payload.
@@ -78,7 +95,7 @@ impl TensorVariable {
             }
             Some(TensorSource::Computed(_)) | None => TensorSource::Computed(symbol),
         };
-        Rc::new(TensorVariable { source, meta, is_switched: false, before: None })
+        Rc::new(TensorVariable { source, meta, switch: Switch::None, before: None })
     }
 
     /// Returns the meta of the tensor.
@@ -94,7 +111,7 @@ impl TensorVariable {
         Ok(Rc::new(TensorVariable {
             source: TensorSource::External(object.clone().unbind()),
             meta,
-            is_switched: false,
+            switch: Switch::None,
             before: None,
         }))
     }
@@ -114,15 +131,26 @@ impl TensorVariable {
     fn graph_symbol(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<SymbolId> {
         match &self.source {
             TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => Ok(*symbol),
-            TensorSource::External(_) if self.is_switched => {
-                let changed = self.meta.gradient.attribute.map_or("flow of gradients", |(name, _)| name);
-                let text = format!("a tensor from outside is used whose {changed} was changed before");
-                Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text))
-            }
-            TensorSource::External(object) => {
-                let object = object.bind(cx.py).clone();
-                cx.graph_input(this, &object, &self.meta)
-            }
+            TensorSource::External(object) => match &self.switch {
+                Switch::None => {
+                    let object = object.bind(cx.py).clone();
+                    cx.graph_input(this, &object, &self.meta)
+                }
+                Switch::Pending { before, by } => {
+                    let earlier = before.graph_symbol(cx, this)?;
+                    let earlier = cx.trace.produce(Rc::new(TensorVariable::computed(earlier, before.meta.clone())));
+                    let switched = switch_gradient(cx, earlier, self.meta.gradient.flows, by)?;
+                    let Some(symbol) = cx.trace.vars.as_kind::<TensorVariable>(switched).and_then(|it| it.symbol())
+                    else {
+                        return Err(Unwind::bug("a switched tensor is no value of the graph"));
+                    };
+                    let source = TensorSource::External(object.clone_ref(cx.py));
+                    let (meta, switch) = (self.meta.clone(), Switch::Made(symbol));
+                    cx.trace.vars.set(this, Rc::new(TensorVariable { source, meta, switch, before: None }));
+                    Ok(symbol)
+                }
+                Switch::Made(symbol) => Ok(*symbol),
+            },
         }
     }
 

@@ -78,8 +78,8 @@ pub(crate) fn written_attribute(
 ) -> PyResult<WrittenAttribute> {
     Ok(match (name, value) {
         ("stop_gradient", Some(stop)) if stop.is_instance_of::<PyBool>() => {
-            let started_by = inner_gradients::start(stop.py())?.clone().unbind();
-            WrittenAttribute::Gradient { flows: !stop.is_truthy()?, stopped_by: "detach", started_by }
+            let switched_by = inner_gradients::switch(stop.py())?.clone().unbind();
+            WrittenAttribute::Gradient { flows: !stop.is_truthy()?, stopped_by: "detach", switched_by }
         }
         (_, Some(none)) if none.is_none() && paddle.release.set_to_none.contains(&name) => {
             WrittenAttribute::OfOutside { if_true: "is_leaf" }

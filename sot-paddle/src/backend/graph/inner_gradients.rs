@@ -40,8 +40,12 @@ const PARAMETERS: [&str; 8] = [
 pub(crate) struct InnerGradients {
     /// True if some of the gradients have gradients.
     have_gradients: bool,
-    /// The values at which gradients begin.
+    /// The values that are tensors whose `stop_gradient` was set.
+    switched: HashSet<u64>,
+    /// Those of them at which gradients begin.
     begun: HashSet<u64>,
+    /// True if gradients begin at a tensor from outside.
+    begin_outside: bool,
 }
 
 /// A call of `paddle.grad`.
@@ -60,24 +64,23 @@ pub(crate) fn are_asked_for(paddle: &Paddle, kind: CallKind, callee: &Bound<'_, 
     kind == CallKind::Api && callee.is(&paddle.grad)
 }
 
-/// Lets gradients begin at a tensor.
+/// Sets whether gradients flow through a tensor from now on, and returns the tensor.
 #[pyfunction]
-fn start_gradient<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let started = tensor.call_method0(intern!(tensor.py(), "detach"))?;
-    started.setattr(intern!(tensor.py(), "stop_gradient"), false)?;
-    Ok(started)
+fn switch_gradient<'py>(tensor: Bound<'py, PyAny>, flows: bool) -> PyResult<Bound<'py, PyAny>> {
+    tensor.setattr(intern!(tensor.py(), "stop_gradient"), !flows)?;
+    Ok(tensor)
 }
 
-/// Returns [`start_gradient`] as a Python function.
-pub(crate) fn start(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+/// Returns [`switch_gradient`] as a Python function.
+pub(crate) fn switch(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let make = || PyResult::Ok(wrap_pyfunction!(start_gradient, py)?.into_any().unbind());
+    let make = || PyResult::Ok(wrap_pyfunction!(switch_gradient, py)?.into_any().unbind());
     Ok(FUNCTION.get_or_try_init(py, make)?.bind(py))
 }
 
-/// True if the callee is [`start_gradient`].
-pub(crate) fn starts(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(callee.is(start(callee.py())?))
+/// True if the callee is [`switch_gradient`].
+pub(crate) fn is_switch(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(callee.is(switch(callee.py())?))
 }
 
 impl InnerGradients {
@@ -86,7 +89,8 @@ impl InnerGradients {
         self.have_gradients || !self.begun.is_empty()
     }
 
-    /// True if a graph with these outputs must be called operation by operation.
+    /// True if a graph with these outputs must be called operation by operation. In eager mode, a backward pass leaves
+    /// a gradient in a tensor at which gradients begin.
     pub(crate) fn must_be_called(
         &self,
         paddle: &Paddle,
@@ -99,28 +103,41 @@ impl InnerGradients {
         }
         for output in outputs {
             let output = output.bind(py);
-            let id = identity(paddle, output)?;
+            let (id, stops) = (identity(paddle, output)?, stops(output)?);
             // A view of an input would be made outside of the program, from the input.
-            let is_begun = self.begun.contains(&id) || !stops(output)? && views.root(output, id).id != id;
-            if is_begun {
+            let is_view = || views.root(output, id).id != id;
+            if self.begun.contains(&id) || !stops && (self.begin_outside || is_view()) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Appends the call of [`start_gradient`]. To be called in static mode.
-    pub(crate) fn start<'py>(&mut self, paddle: &Paddle, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let started = cpython::import(value.py(), "paddle")?.call_method1(intern!(value.py(), "assign"), (value,))?;
-        started.setattr(intern!(value.py(), "stop_gradient"), false)?;
-        self.begun.insert(identity(paddle, &started)?);
-        Ok(started)
+    /// Appends the call of [`switch_gradient`]. To be called in static mode.
+    pub(crate) fn switch<'py>(
+        &mut self,
+        paddle: &Paddle,
+        value: &Bound<'py, PyAny>,
+        flows: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        let switched = cpython::import(py, "paddle")?.call_method1(intern!(py, "assign"), (value,))?;
+        switched.setattr(intern!(py, "stop_gradient"), !flows)?;
+        let id = identity(paddle, &switched)?;
+        self.switched.insert(id);
+        if flows {
+            self.begun.insert(id);
+            let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+            self.begin_outside |= matches!(&*operation::name_of(&operation)?, "pd_op.data" | "builtin.parameter");
+        }
+        Ok(switched)
     }
 
-    /// Refuses a write in place to a value at which gradients begin, which is an error in eager mode.
+    /// Refuses a write in place to a tensor whose `stop_gradient` was set. Where gradients begin it is an error in eager
+    /// mode.
     pub(crate) fn refuse_write(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        if paddle.is_value(value) && self.begun.contains(&identity(paddle, value)?) {
-            return Err(PyNotImplementedError::new_err("a write in place to a tensor at which gradients begin"));
+        if paddle.is_value(value) && self.switched.contains(&identity(paddle, value)?) {
+            return Err(PyNotImplementedError::new_err("a write in place to a tensor whose stop_gradient was set"));
         }
         Ok(())
     }

@@ -407,13 +407,13 @@ impl PaddleBuilder {
             if let Some(result) = kept_operands::call(&self.paddle, (kind, callee), args, kwargs)? {
                 return Ok(result);
             }
-            if inner_gradients::starts(callee)? {
+            if inner_gradients::is_switch(callee)? {
                 let value = args.get_item(0)?;
-                let started = self.inner_gradients.start(&self.paddle, &value)?;
+                let switched = self.inner_gradients.switch(&self.paddle, &value, args.get_item(1)?.is_truthy()?)?;
                 let again = Step::method(callee.py(), "detach", &PyTuple::empty(callee.py()), None);
-                self.views.note_step(&self.paddle, &value, &started, again)?;
-                self.corrected_flags.keep(&self.paddle, &started)?;
-                return Ok(started);
+                self.views.note_step(&self.paddle, &value, &switched, again)?;
+                self.corrected_flags.keep(&self.paddle, &switched)?;
+                return Ok(switched);
             }
             if inner_gradients::are_asked_for(&self.paddle, kind, callee) {
                 let has_writes = !self.histories.is_empty();
