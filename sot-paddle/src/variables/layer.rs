@@ -220,7 +220,11 @@ impl LayerVariable {
             let name = Rc::from(name.to_str()?);
             let in_stores = layers_reads && !self.is_changed(&cx.trace, this);
             if let Some(value) = self.read(cx, this, &name, in_stores)? {
-                guard_read(cx, &name, value)?;
+                if cx.trace.effects.attribute(value, &Rc::from("stop_gradient")).is_some() {
+                    // The statement would read the parameter as it was before the write.
+                    return cx.without_frame(|cx| self.call_followed(cx, this, args));
+                }
+                guard_read(cx, value)?;
             }
         }
         if cx.trace.trackers.is_sourced(of) && !reads.found.iter().any(|(name, _)| name == "forward") {
@@ -321,13 +325,9 @@ impl LayerVariable {
 }
 
 /// Guards a value that the statement reads: values by value, everything else by identity.
-fn guard_read(cx: &mut OpcodeExecutor<'_>, name: &Name, value: VarId) -> Flow<()> {
+fn guard_read(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<()> {
     let payload = cx.see(value)?;
     let tracker = cx.trace.vars.tracker(value);
-    if cx.trace.effects.attribute(value, &Rc::from("stop_gradient")).is_some() {
-        let text = format!("a layer is called after stop_gradient of its {name} was changed");
-        return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
-    }
     if payload.constant().is_some() || !cx.trace.trackers.is_sourced(tracker) {
         return Ok(());
     }
