@@ -66,7 +66,7 @@ pub(crate) fn are_asked_for(paddle: &Paddle, kind: CallKind, callee: &Bound<'_, 
 
 /// Sets whether gradients flow through a tensor from now on, and returns the tensor.
 #[pyfunction]
-fn switch_gradient<'py>(tensor: Bound<'py, PyAny>, flows: bool) -> PyResult<Bound<'py, PyAny>> {
+fn switch_gradient(tensor: Bound<'_, PyAny>, flows: bool) -> PyResult<Bound<'_, PyAny>> {
     tensor.setattr(intern!(tensor.py(), "stop_gradient"), !flows)?;
     Ok(tensor)
 }
