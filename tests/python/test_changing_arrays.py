@@ -157,8 +157,8 @@ def test_changing_scalars_of_numpy_are_not_translated_for_ever(kind):
 OF_ROWS = {
     "to_tensor": (lambda w, a: paddle.tanh(paddle.to_tensor(a) @ w), 3),
     "reshape": (lambda w, a: (lambda x: (x @ w).reshape([x.shape[0], 2, 2]).sum(1))(paddle.to_tensor(a)), 3),
-    "length": (lambda w, a: (paddle.to_tensor(a) @ w) / len(a), 4),
-    "size": (lambda w, a: (paddle.to_tensor(a) @ w) / a.shape[0], 4),
+    "length": (lambda w, a: (paddle.to_tensor(a) @ w) * len(a), 4),
+    "size": (lambda w, a: (paddle.to_tensor(a) @ w) * a.shape[0], 4),
     "size of the tensor": (lambda w, a: (lambda x: (x @ w) * x.shape[0])(paddle.to_tensor(a)), 3),
     "another tensor": (lambda w, a: paddle.to_tensor(a) @ w + paddle.ones([len(a), 4]), 4),
     "operators": (lambda w, a: paddle.to_tensor(a) * 2 * a + a, 3),

@@ -97,6 +97,8 @@ class Writer:
             name = self.assign(self.filled(OPERATIONS))
             self.write(f"{name} = {name}.detach()")
             self.write(f"{name}.stop_gradient = {self.random.random() < 0.2}")
+            if self.random.random() < 0.5:
+                self.write(f"{self.random.choice(['x', 'w', 'c', self.name()])}.stop_gradient = {self.random.random() < 0.5}")
         elif kind < 0.80:
             self.write(self.filled(EFFECTS))
         elif kind < 0.86 and depth < 2:

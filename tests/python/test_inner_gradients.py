@@ -288,6 +288,8 @@ BEGINNINGS = {
     "computed where gradients are off": computed_without,
     "view": lambda x: begin(x.detach()[:1]),
     "made": lambda x: begin(paddle.ones([2])),
+    "made of numbers": lambda x: paddle.to_tensor([0.5, 2.0], stop_gradient=False),
+    "made of numbers, of another type": lambda x: paddle.to_tensor([[1, 2]], "float32", stop_gradient=False),
     "twice": lambda x: begin(begin(x.detach())),
     "ended and begun": lambda x: begin((x * x).detach()),
 }

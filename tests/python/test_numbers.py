@@ -393,7 +393,6 @@ def test_tensors_of_known_data_are_constants(same, make):
     "data, make",
     [
         (numpy.ones(200), lambda d: paddle.to_tensor(d, stop_gradient=False)),
-        (0.5, lambda d: paddle.to_tensor(d, stop_gradient=False)),
         (0.5, lambda d: paddle.to_tensor(d, dtype="float16")),
         (paddle.ones([2]), lambda d: paddle.to_tensor(d)),
     ],

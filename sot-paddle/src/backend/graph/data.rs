@@ -93,15 +93,22 @@ fn is_made_of_integers(paddle: &Paddle, numbers: &NumberValues, data: &Bound<'_,
     parts.try_fold(true, |all, part| Ok(all && is_made_of_integers(paddle, numbers, &part)?))
 }
 
-/// Returns the values of the tensor that a call makes, as an array; `None` for any other call. To be called in eager
-/// mode.
+/// The tensor that a call makes of known data.
+pub(crate) struct KnownData<'py> {
+    /// Its numbers, as an array.
+    pub(crate) array: Bound<'py, PyAny>,
+    /// True if gradients begin at it.
+    pub(crate) is_leaf: bool,
+}
+
+/// Returns the tensor that a call makes of known data; `None` for any other call. To be called in eager mode.
 pub(crate) fn values<'py>(
     paddle: &Paddle,
     numbers: &NumberValues,
     (kind, callee): (CallKind, &Bound<'py, PyAny>),
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+) -> PyResult<Option<KnownData<'py>>> {
     let mut given = args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values));
     if kind != CallKind::Api || !(is_maker(callee)? || copies_array(callee, args)?) {
         if !given.any(|item| has_array(&item).unwrap_or(true)) || is_index((kind, callee), args)? {
@@ -117,14 +124,12 @@ pub(crate) fn values<'py>(
     }
     let tensor = callee.call(args, kwargs)?;
     let meta = meta::of_tensor(paddle, &tensor)?;
-    if meta.gradient.flows {
-        return Err(refused("makes a tensor that collects a gradient"));
-    }
     let elements: i64 = meta.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();
     if !TYPES.contains(&&*meta.dtype) || elements > MAX_COPIED {
         return Err(refused("makes what is no constant of a program; make the tensor outside the hot function"));
     }
-    tensor.call_method0(intern!(tensor.py(), "numpy")).map(Some)
+    let array = tensor.call_method0(intern!(tensor.py(), "numpy"))?;
+    Ok(Some(KnownData { array, is_leaf: meta.gradient.flows }))
 }
 
 /// Makes a constant of the program with the numbers of an array. To be called in static mode. Paddle keeps integers as

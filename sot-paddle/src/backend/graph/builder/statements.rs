@@ -96,8 +96,19 @@ impl PaddleBuilder {
                 copy
             }
             (Some(data), _) => {
-                let made = paddle.static_mode.within(callee.py(), &target, || data::constant(&data))?;
-                self.known_sizes.note_data(&self.paddle, &data, &made)?;
+                let inner = &mut self.inner_gradients;
+                let made = paddle.static_mode.within(callee.py(), &target, || {
+                    let made = data::constant(&data.array)?;
+                    if data.is_leaf {
+                        inner.switch(&paddle, &made, true)
+                    } else {
+                        Ok(made)
+                    }
+                })?;
+                if data.is_leaf {
+                    self.corrected_flags.keep(&self.paddle, &made)?;
+                }
+                self.known_sizes.note_data(&self.paddle, &data.array, &made)?;
                 made
             }
             (None, None) => self.append_with_known_sizes(&target, kind, callee, (args, kwargs))?,
