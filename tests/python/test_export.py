@@ -71,6 +71,17 @@ def test_kinds_of_statements(exported):
         np.testing.assert_array_equal(again[str(right.shape)], right.numpy())
 
 
+def test_gradients_in_the_graph(exported):
+    def f(x):
+        x.stop_gradient = False
+        (g,) = paddle.grad((x * x).exp().sum(), x)
+        return g * 2
+
+    expected, (result, [path]) = f(paddle.ones([3])), exported(f, paddle.ones([3]))
+    np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(load(path).LayerCase()(paddle.ones([3]))[0].numpy(), expected.numpy(), rtol=1e-6)
+
+
 def test_each_graph_is_a_file(exported):
     def broken(x):
         y = x * 2

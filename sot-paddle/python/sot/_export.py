@@ -116,6 +116,8 @@ def lines(statement: Statement) -> list[str]:
     kind, callee, args, keywords, target = statement
     given = [value(argument) for argument in args]
     named = [f"{keyword}={value(argument)}" for keyword, _, argument in (text.partition(": ") for text in keywords)]
+    if callee == "switch_gradient":
+        return [f"{given[0]}.stop_gradient = not {given[1]}", f"{target} = {given[0]}"]
     is_method = kind == "method" or kind == "inplace" and "." not in callee
     if not is_method and not (kind != "whole" and (callee == "getattr" or callee.startswith("paddle."))):
         raise LookupError(f"{callee} has no name of its own")

@@ -45,7 +45,7 @@ fn grad(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         refuse_outside(cx)?;
     }
     let function = PaddleBackend::installed(cx.py)?.grad(cx.py);
-    cx.call_graph(CallKind::Api, &function, "grad", args)
+    cx.call_graph(CallKind::Api, &function, "paddle.grad", args)
 }
 
 /// Refuses graphs that were given the result of an operation through which gradients flow.

@@ -54,16 +54,18 @@ pub struct TensorVariable {
     before: Option<Connected>,
 }
 
-/// Whether the trace has changed if gradients flow through a tensor from outside.
+/// Whether the trace has set if gradients flow through a tensor from outside.
 enum Switch {
+    /// It has not.
     None,
-    /// They do, and the graph takes the tensor in its earlier state so far.
+    /// It has. The graph has the tensor only as it was before, if at all.
     Pending {
+        /// The tensor as it was before.
         before: Rc<TensorVariable>,
-        /// The function that makes the change.
+        /// The function that sets it.
         by: Py<PyAny>,
     },
-    /// The graph has the tensor in its new state.
+    /// It has. The graph has the tensor as it is now under this symbol.
     Made(SymbolId),
 }
 
@@ -74,7 +76,7 @@ struct Connected {
     value: VarId,
 }
 
-/// Lets gradients flow through a tensor from now on, or stops them.
+/// Adds a statement that sets whether gradients flow through a tensor. Returns the tensor from then on.
 fn switch_gradient(cx: &mut OpcodeExecutor<'_>, tensor: VarId, flows: bool, by: &Py<PyAny>) -> Flow<VarId> {
     let (function, flows) = (by.bind(cx.py).clone(), cx.trace.boolean(flows));
     cx.call_graph(CallKind::Api, &function, "switch_gradient", &CallArgs::positional(vec![tensor, flows]))
