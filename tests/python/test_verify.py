@@ -45,6 +45,20 @@ def tripled(x):
     return x * 3
 
 
+def test_a_gradient_whose_way_leads_outside_of_the_call():
+    """The copy of the second argument is not computed from the copy of the first."""
+
+    @sot.symbolic_translate
+    def f(x, y):
+        return paddle.grad((x * y).sum(), x)[0]
+
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    assert f(x, x * x).tolist() == [3.0, 12.0]
+    seen(0, not_verified={"backward goes beyond the call": 1})
+    assert f(x, paddle.ones([2])).tolist() == [1.0, 1.0]
+    seen(1, not_verified={"backward goes beyond the call": 1})
+
+
 def test_a_sparse_gradient_is_not_copied():
     embedding = nn.Embedding(6, 3, sparse=True)
     embedding(paddle.to_tensor([1, 5])).sum().backward()

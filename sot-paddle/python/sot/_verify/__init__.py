@@ -145,7 +145,7 @@ class _Call:
             inputs = before.put_copies()
             args, kwargs = before.copied(self.args), {name: before.copied(kwarg) for name, kwarg in self.kwargs.items()}
             roots = {name: before.copied(root) for name, root in self.roots.items()}
-            with kept_inside():
+            with kept_inside(), before.backward.noting_partial_passes():
                 outcome = _Outcome.of(lambda: self.function(*args, **kwargs))
             if before.backward.went_beyond:
                 raise NotVerifiable("backward goes beyond the call")

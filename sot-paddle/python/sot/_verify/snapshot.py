@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import types
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import paddle
 
@@ -118,6 +119,7 @@ class Snapshot:
         if not tensor.is_leaf and not tensor.stop_gradient:
             result.stop_gradient = False
             result.register_hook(self.backward.note_beyond)
+            self.backward.copies_results = True
             with paddle.set_grad_enabled(True):
                 result = _assigned(result)
         else:
@@ -165,6 +167,25 @@ class _Backward:
 
     ran = False
     went_beyond = False
+    #: True if a tensor computed before the call was copied. The copy has lost the way to what it was computed from.
+    copies_results = False
+
+    @contextlib.contextmanager
+    def noting_partial_passes(self) -> Iterator[None]:
+        """Note calls of `paddle.grad` in the block that may have to go that way."""
+        eager: Any = paddle.base.core.eager
+        original = eager.run_partial_grad
+
+        def run_partial_grad(*args: Any) -> Any:
+            if self.copies_results:
+                self.note_beyond(None)
+            return original(*args)
+
+        eager.run_partial_grad = run_partial_grad
+        try:
+            yield
+        finally:
+            eager.run_partial_grad = original
 
     def note(self, grad: Any) -> None:
         self.ran = True
