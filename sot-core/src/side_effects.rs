@@ -89,6 +89,9 @@ pub struct SideEffects {
     globals: FxHashMap<(usize, Name), Option<VarId>>,
     addresses: Vec<(usize, Name)>,
     globals_dicts: FxHashMap<TrackerId, Py<PyDict>>,
+    /// The objects to whose attributes the trace wrote, also by writes that were forgotten since, by the addresses of
+    /// their dicts. The objects keep the dicts alive.
+    dicts: FxHashMap<usize, VarId>,
 }
 
 impl SideEffects {
@@ -105,6 +108,21 @@ impl SideEffects {
             | Effect::Cell { cell: written } => Some(*written),
             Effect::Global { .. } | Effect::Call { .. } => None,
         })
+    }
+
+    /// Notes that `dict` is the `__dict__` of an object from outside to which the trace writes.
+    pub fn note_owner_of_dict(&mut self, dict: &Bound<'_, PyDict>, object: VarId) {
+        self.dicts.insert(dict.as_ptr() as usize, object);
+    }
+
+    /// Forgets the objects from a variable on, as owners of dicts.
+    pub(crate) fn forget_owners_from(&mut self, first_gone: VarId) {
+        self.dicts.retain(|_, object| *object < first_gone);
+    }
+
+    /// The object that a dict was noted for.
+    pub fn owner_of_dict(&self, dict: &Bound<'_, PyDict>) -> Option<VarId> {
+        self.dicts.get(&(dict.as_ptr() as usize)).copied()
     }
 
     /// The value that the trace wrote to an attribute: `Some(None)` if it deleted the attribute, `None` if it did not

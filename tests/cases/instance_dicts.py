@@ -1,5 +1,7 @@
 """`__dict__` of objects as what is looked at, iterated and written while the attributes change."""
 
+import collections
+
 import toy
 from cases import given, whole
 
@@ -212,3 +214,95 @@ def test_reached_as_a_dict_last(x, o, attributes):
     own["a"] = 10
     attributes["b"] = 11
     return x + o.a, o.b, attributes is own, o.__dict__ is own, own, attributes
+
+
+class AttrDict(dict):
+    """A dict whose items are its attributes."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.__dict__ = self
+
+
+class OfDict:
+    def __init__(self, attributes):
+        self.__dict__ = attributes
+
+
+class OwnDict(dict):
+    pass
+
+
+#: An `OrderedDict` does not see that its items are written as attributes.
+DICTS = {"dict": dict, "default": lambda **items: collections.defaultdict(int, items), "own": OwnDict}
+
+
+def shared(kind):
+    """A number, two objects that share one dict of a kind, and the dict."""
+    attributes = DICTS[kind](a=1, b=2)
+    return toy.arange(2), OfDict(attributes), OfDict(attributes), attributes
+
+
+def own():
+    """The same for a dict that is its own `__dict__`."""
+    attributes = AttrDict(a=1, b=2)
+    return toy.arange(2), attributes, attributes, attributes
+
+
+
+
+def again():
+    return [*(lambda kind=kind: shared(kind) for kind in DICTS), own]
+
+
+WRITES = {
+    "attribute": lambda one, d: setattr(one, "a", 5),
+    "new attribute": lambda one, d: setattr(one, "c", 5),
+    "deleted attribute": lambda one, d: delattr(one, "a"),
+    "item": lambda one, d: d.__setitem__("a", 5),
+    "new item": lambda one, d: d.__setitem__("c", 5),
+    "deleted item": lambda one, d: d.__delitem__("a"),
+    "update": lambda one, d: d.update(a=7, c=8),
+    "by vars": lambda one, d: vars(one).update(a=9),
+}
+
+
+def seen_by(one, other, d):
+    return [getattr(o, name, None) for o in (one, other) for name in "abc"], sorted(d.items()), len(d), sorted(vars(other).items())
+
+
+@given(*again())
+def test_dicts_that_are_reached_in_several_ways(x, one, other, d):
+    seen = []
+    for name, write in WRITES.items():
+        try:
+            write(one, d)
+        except (AttributeError, KeyError) as error:
+            seen.append(type(error))
+        seen.append(seen_by(one, other, d))
+    return x + len(d), seen, one.__dict__ is d
+
+
+@given(*again())
+def test_an_attribute_is_written_before_the_dict_is_seen(x, one, other, d):
+    one.a = 5
+    return x + d["a"], other.a
+
+
+@given(*again())
+def test_an_attribute_is_written_through_one_object_and_read_through_another(x, one, other, d):
+    one.a = 5
+    return x + other.a
+
+
+@given(*again())
+def test_an_item_is_written_and_the_attribute_read(x, one, other, d):
+    before = one.a
+    d["a"] = 5
+    return x + one.a, before, other.a
+
+
+@whole
+@given(*again())
+def test_dicts_reached_in_several_ways_that_are_only_read(x, one, other, d):
+    return x + one.a + d["b"], other.b, len(d), "c" in d

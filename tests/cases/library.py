@@ -543,3 +543,88 @@ def test_a_search_keeps_the_memory_of_a_text_that_can_be_changed(x):
     except BufferError:
         return x + 1, "kept", len(list(matches))
     return x, "not kept"
+
+
+FORMS = {
+    "Optional": lambda held: typing.Optional[held],
+    "Union": lambda held: typing.Union[held, int],
+    "List": lambda held: typing.List[held],
+    "Dict": lambda held: typing.Dict[str, held],
+    "Tuple": lambda held: typing.Tuple[held, ...],
+    "Callable": lambda held: typing.Callable[[held], held],
+    "nested": lambda held: typing.Optional[typing.List[held]],
+    "ClassVar": lambda held: typing.ClassVar[held],
+}
+
+
+def held_by(form):
+    """The arguments of a form, at any depth."""
+    found = []
+    for held in form.__args__:
+        found += held_by(held) if hasattr(held, "__args__") else [held]
+    return found
+
+
+@given(one)
+def test_forms_of_typing_hold_the_classes_that_the_function_makes(x):
+    class Local:
+        pass
+
+    forms = {name: make(Local) for name, make in FORMS.items()}
+    found = {name: [held is Local for held in held_by(form)] for name, form in forms.items()}
+    return x + 1, Local, forms["Optional"], found, isinstance(Local(), held_by(forms["List"])[0])
+
+
+class NoDict:
+    __slots__ = ("a",)
+
+    def __getattr__(self, name):
+        raise AttributeError(name)
+
+
+class OtherDict(NoDict):
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        return 3
+
+
+class HiddenDict:
+    def __init__(self):
+        self.a = 1
+
+    def __getattribute__(self, name):
+        if name == "__dict__":
+            raise AttributeError(name)
+        return object.__getattribute__(self, name)
+
+
+class RaisingDict(NoDict):
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+@given(lambda: (toy.arange(2), [NoDict(), OtherDict(), HiddenDict(), RaisingDict()]))
+def test_names_of_objects_without_a_dict(x, objects):
+    names = [outcome(lambda: [name for name in dir(o) if not name.startswith("__")]) for o in objects]
+    return x + 1, names, [outcome(lambda: vars(o)) for o in objects]
+
+
+class ByAddress:
+    def __hash__(self):
+        return id(self)
+
+    def __eq__(self, other):
+        return self is other
+
+
+KEYS = ByAddress(), ByAddress()
+TABLE = {(KEYS[0],): 1, (KEYS[1], 2): 3}
+
+
+@whole
+@given(lambda: (toy.arange(2), TABLE, (KEYS[0],)))
+def test_tuples_of_objects_that_are_hashed_by_address_as_keys(x, table, key):
+    return x + table[key], table.get((KEYS[1], 2)), table.get((KEYS[1],)), (KEYS[1],) in table, len(table)

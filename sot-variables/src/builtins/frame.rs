@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyFunction, PyString, PyType};
+use pyo3::types::{PyCode, PyDict, PyFunction, PyString, PyType};
 
 use sot_core::builtin;
 use sot_core::bytecode::flags::{NESTED, OPTIMIZED};
@@ -33,7 +33,7 @@ builtin! { LOCALS = "locals" => |cx, args| {
 
 builtin! { VARS = "vars" => |cx, args| match args.positional[..] {
     [] if args.keywords.is_empty() => variables(cx),
-    [object] if args.keywords.is_empty() => match cx.find_attr(object, &Rc::from("__dict__"))? {
+    [object] if args.keywords.is_empty() => match own_dict(cx, object)? {
         Some(names) => Ok(names),
         None => Err(cx.raise(PyTypeError::new_err("vars() argument must have __dict__ attribute"))),
     },
@@ -333,6 +333,14 @@ fn dir(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
     }
 }
 
+/// Reads `__dict__` of an object; `None` if that raises an `AttributeError`.
+fn own_dict(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<Option<VarId>> {
+    match cx.find_attr(object, &Rc::from("__dict__")) {
+        Err(Unwind::Raise(error)) if object_model::is_attribute_error(cx, error)? => Ok(None),
+        found => found,
+    }
+}
+
 /// Collects the names that `object.__dir__`, or `type.__dir__` for a class, finds: those of the object and of the
 /// classes in its MRO.
 fn collect_names(
@@ -351,8 +359,11 @@ fn collect_names(
     let (class, variable) = match class {
         Some(class) => (class, object),
         None => {
-            if let Some(attributes) = cx.find_attr(object, &Rc::from("__dict__"))? {
-                collect_keys(cx, attributes, names)?;
+            if let Some(attributes) = own_dict(cx, object)? {
+                let ty = cx.type_of(attributes)?;
+                if ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass_of::<PyDict>().unwrap_or(false)) {
+                    collect_keys(cx, attributes, names)?;
+                }
             }
             (ty.clone().unbind().into_bound(cx.py), object_model::type_variable(cx, object)?)
         }

@@ -193,6 +193,11 @@ fn value_of_typing<'py>(
         Some(value) => Ok(Some(value)),
         None => key_part(cx, argument),
     };
+    for argument in args.positional.iter().copied().chain(args.keywords.iter().map(|(_, value)| *value)) {
+        if is_of_made_class(cx, argument)? {
+            return Ok(None);
+        }
+    }
     let Some((positional, keywords)) = real_arguments(cx, args, real_value)? else { return Ok(None) };
     match real.call(positional, Some(&keywords)) {
         Ok(value) => {
@@ -201,6 +206,28 @@ fn value_of_typing<'py>(
         }
         Err(error) => Err(cx.raise(error)),
     }
+}
+
+/// True if a value is a class made in the trace, an instance of one, or a tuple or list that holds any. The real class does
+/// not exist yet.
+fn is_of_made_class(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
+    let payload = cx.see(value)?;
+    let is_made = |cx: &OpcodeExecutor<'_>, class: VarId| cx.trace.trackers.is_made(cx.trace.vars.tracker(class));
+    if payload.form() == Form::Class && is_made(cx, value) {
+        return Ok(true);
+    }
+    let ty = cx.type_of(value)?;
+    if cx.trace.identities.of(&ty).is_some_and(|class| is_made(cx, class)) {
+        return Ok(true);
+    }
+    if matches!(payload.form(), Form::Tuple | Form::List) {
+        for item in cx.unpack_all(value)? {
+            if is_of_made_class(cx, item)? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 sot_core::variable_kind! {

@@ -48,6 +48,9 @@ pub fn of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
         }
     }
+    if let Ok(dict) = dict.cast::<PyDict>() {
+        cx.trace.effects.note_owner_of_dict(dict, object);
+    }
     let before = Some(cx.trace.wrap(&dict, tracker));
     let this = cx.trace.produce(Rc::new(InstanceDictVariable { object, before }));
     cx.trace.identities.insert(&dict, this);

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 use super::changing_values::lazy_number::{self, LazyNumber};
 use super::changing_values::{open_number, open_sizes};
+use super::object_model::attributes::refuse_written_dict;
 use super::record::identities::note_fetched;
 use super::{limits, OpcodeExecutor, Trace};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -138,6 +139,7 @@ fn materialize_lazy(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
     }
     let Some(lazy) = cx.trace.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
     let object = lazy.object.bind(cx.py).clone();
+    refuse_written_dict(&cx.trace, &object, cx.trace.vars.tracker(id))?;
     cx.dependencies.class_of(&object);
     let Some(kind) = cx.runtime.kinds.find(&object) else {
         let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());

@@ -166,7 +166,7 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
         return thread_local_attr(cx, &object, of, name).map(|found| found.map(Some));
     }
     let Some(dict) = cpython::instance_dict(&object) else { return Ok(None) };
-    refuse_aliased_dict(&cx.trace, &dict, true)?;
+    refuse_aliased_dict(&mut cx.trace, this, &dict, true)?;
     let found_of = found_below(cx, this)?;
     if !cx.trace.trackers.is_loadable(of) {
         // The object was made while tracing, and only the trace has it, so there is nothing to guard.
@@ -235,18 +235,43 @@ fn has_python_getattribute(ty: &Bound<'_, PyType>) -> bool {
     !cpython::uses_generic_getattr(ty) && found().is_some_and(|found| found.is_exact_instance_of::<PyFunction>())
 }
 
-/// Breaks the graph if the `__dict__` of the object is reached as a dict, too, and is written. The trace has only one
-/// record of attributes, which would miss such writes.
-fn refuse_aliased_dict(trace: &Trace<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
-    let Some(met) =
-        trace.identities.of(dict.as_any()).filter(|met| matches!(trace.vars.get(*met).form(), Form::Dict | Form::Lazy))
-    else {
-        return Ok(());
+/// Breaks the graph if the `__dict__` of the object is reached as a dict, too, or is that of another object, and is
+/// written. The trace has only one record of attributes, which would miss such writes.
+fn refuse_aliased_dict(trace: &mut Trace<'_>, this: VarId, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
+    let owner = trace.effects.owner_of_dict(dict);
+    if owner.is_some_and(|owner| owner != this && (!reads || trace.effects.is_written(owner))) {
+        let text = "an attribute of an object that shares its __dict__ with another one";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+    }
+    let met = trace.identities.of(dict.as_any());
+    let met = met.filter(|met| !matches!(trace.vars.get(*met).form(), Form::InstanceDict | Form::Globals));
+    let is_written = |met: VarId| {
+        trace.effects.written().any(|written| trace.vars.owner_of_storage(written).unwrap_or(written) == met)
     };
-    if reads && !trace.effects.written().any(|written| written == met) {
+    if met.is_some_and(|met| !reads || is_written(met)) {
+        let text = "an attribute of an object whose __dict__ is reached as a dict, too";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+    }
+    if !reads {
+        trace.effects.note_owner_of_dict(dict, this);
+    }
+    Ok(())
+}
+
+/// Breaks the graph at a dict that is the `__dict__` of an object to which the trace has written, but is reached in
+/// another way.
+pub(in crate::machine::executor) fn refuse_written_dict(
+    trace: &Trace<'_>,
+    dict: &Bound<'_, PyAny>,
+    tracker: TrackerId,
+) -> Flow<()> {
+    let Ok(dict) = dict.cast::<PyDict>() else { return Ok(()) };
+    let is_own = matches!(trace.trackers.get(tracker), Tracker::Getattr { name, .. } if &**name == "__dict__");
+    let owner = trace.effects.owner_of_dict(dict).filter(|owner| trace.effects.is_written(*owner));
+    if is_own || owner.is_none() {
         return Ok(());
     }
-    let text = "an attribute of an object whose __dict__ is reached as a dict, too";
+    let text = "a dict that is the __dict__ of an object whose attributes were written";
     Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
 }
 
@@ -309,7 +334,7 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
         return Err(cx.raise(PyAttributeError::new_err(text)));
     }
     if let Some(dict) = cx.see(this)?.object().and_then(|object| cpython::instance_dict(object.bind(cx.py))) {
-        refuse_aliased_dict(&cx.trace, &dict, false)?;
+        refuse_aliased_dict(&mut cx.trace, this, &dict, false)?;
     }
     record_attribute(cx, this, name, value)
 }

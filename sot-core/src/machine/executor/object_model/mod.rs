@@ -2,7 +2,7 @@
 //! resolution order and descriptors, special methods, truth, equality. Follows `Objects/object.c` and
 //! `Objects/typeobject.c`. Python code is not run but simulated.
 
-mod attributes;
+pub(in crate::machine::executor) mod attributes;
 mod descriptors;
 mod lookup;
 mod operations;

@@ -54,8 +54,9 @@ impl Reversible for SideEffects {
         self.len()
     }
 
-    fn go_back(&mut self, mark: usize, _: VarId) {
+    fn go_back(&mut self, mark: usize, first_gone: VarId) {
         self.truncate(mark);
+        self.forget_owners_from(first_gone);
     }
 }
 
