@@ -24,6 +24,21 @@ class Watched:
         pass
 
 
+def instructions_while_a_list_holds_watched_values(n):
+    box = [Watched() for _ in range(n)]
+
+    def count(x):
+        taken = list(box)
+        box.clear()
+        total = 0
+        for i in range(100):
+            total += i
+        box.extend(taken)
+        return x + total, len(box)
+
+    return count
+
+
 def writes_beside_a_value_that_a_global_holds(n):
     box, counter = [Watched()], Attributes()
 

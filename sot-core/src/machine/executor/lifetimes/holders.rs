@@ -69,11 +69,30 @@ impl Chains {
 
     /// For each chain, whether it still holds its last value.
     pub(super) fn still_hold<'a>(&'a self, cx: &'a OpcodeExecutor<'_>) -> impl Iterator<Item = bool> + 'a {
-        self.all.iter().zip(&self.locals).map(|(chain, local)| still_holds(cx, chain, local))
+        let mut held = HeldValues::default();
+        self.all.iter().zip(&self.locals).map(move |(chain, local)| still_holds(cx, chain, local, &mut held))
     }
 }
 
-fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain, local: &Cell<LocalPlace>) -> bool {
+/// The values that each holder holds, and those that it keeps alive, found once for all chains. One list may hold many
+/// watched values.
+#[derive(Default)]
+struct HeldValues {
+    held: FxHashMap<VarId, FxHashSet<VarId>>,
+    kept: FxHashMap<VarId, FxHashSet<VarId>>,
+}
+
+impl HeldValues {
+    fn is_held(&mut self, trace: &Trace<'_>, holder: VarId, value: VarId) -> bool {
+        self.held.entry(holder).or_insert_with(|| held_by(trace, holder).into_iter().collect()).contains(&value)
+    }
+
+    fn is_kept(&mut self, trace: &Trace<'_>, holder: VarId, value: VarId) -> bool {
+        self.kept.entry(holder).or_insert_with(|| kept_by(trace, holder).into_iter().collect()).contains(&value)
+    }
+}
+
+fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain, local: &Cell<LocalPlace>, held: &mut HeldValues) -> bool {
     let first = chain.values[0];
     let begins = match &chain.held_by {
         HeldBy::Frame => is_in_local(cx, first, local) || is_in_a_frame(cx, first),
@@ -82,13 +101,10 @@ fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain, local: &Cell<LocalPlace>)
         HeldBy::Call(place) => matches!(cx.trace.effects.log().get(*place), Some(Effect::Call { .. })),
     };
     begins
-        && chain.values.windows(2).enumerate().all(|(place, pair)| {
-            let next = match chain.held_by {
-                HeldBy::Write if place == 0 => held_by(&cx.trace, pair[0]),
-                HeldBy::Frame => held_by(&cx.trace, pair[0]),
-                _ => kept_by(&cx.trace, pair[0]),
-            };
-            next.contains(&pair[1])
+        && chain.values.windows(2).enumerate().all(|(place, pair)| match chain.held_by {
+            HeldBy::Write if place == 0 => held.is_held(&cx.trace, pair[0], pair[1]),
+            HeldBy::Frame => held.is_held(&cx.trace, pair[0], pair[1]),
+            _ => held.is_kept(&cx.trace, pair[0], pair[1]),
         })
 }
 
@@ -120,6 +136,7 @@ fn is_in_a_frame(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
 fn held_by(trace: &Trace<'_>, holder: VarId) -> Vec<VarId> {
     let mut held = trace.vars.get(holder).holds();
     held.extend(trace.effects.attributes_of(holder).into_iter().map(|(_, value)| value));
+    stats::work(held.len());
     held
 }
 
