@@ -628,3 +628,31 @@ TABLE = {(KEYS[0],): 1, (KEYS[1], 2): 3}
 @given(lambda: (toy.arange(2), TABLE, (KEYS[0],)))
 def test_tuples_of_objects_that_are_hashed_by_address_as_keys(x, table, key):
     return x + table[key], table.get((KEYS[1], 2)), table.get((KEYS[1],)), (KEYS[1],) in table, len(table)
+
+
+class Span(typing.NamedTuple):
+    begin: int
+    end: int
+
+
+class Interval(Span):
+    def __eq__(self, other):
+        return self.begin == other.begin
+
+    __hash__ = Span.__hash__
+
+    def __len__(self):
+        return self.end - self.begin
+
+    def __getitem__(self, at):
+        raise IndexError(at)
+
+
+class Renamed(Interval):
+    begin = Span.end
+
+
+@whole
+@given(lambda: (toy.arange(2), Interval(2, 5), Renamed(2, 5)), lambda: (toy.arange(2), Interval(3, 5), Renamed(2, 6)))
+def test_fields_of_a_named_tuple_with_methods_of_its_own(x, span, renamed):
+    return x + span.begin, span.end, len(span), renamed.begin, renamed.end
