@@ -328,6 +328,48 @@ def test_gradients_that_begin_in_the_function(way, escapes, minimum, monkeypatch
     assert sot.stats().graphs == 1 and not sot.stats().breaks
 
 
+WEIGHT = paddle.to_tensor([0.5, 1.5, 2.0, 1.0], stop_gradient=False)
+LAYERS = {"LSTM": nn.LSTM(4, 4), "GRU": nn.GRU(4, 4)}
+
+#: Operations whose kernels depend on which gradients are asked for. Eager mode asks for the given ones alone.
+OF_KERNELS = {
+    "layer_norm": lambda x: F.layer_norm(x * 2, 4, WEIGHT),
+    "layer_norm, frozen": lambda x: F.layer_norm(x * 2, 4, WEIGHT.detach()),
+    "LSTM": lambda x: LAYERS["LSTM"](x.reshape([1, 3, 4]))[0],
+    "GRU": lambda x: LAYERS["GRU"](x.reshape([1, 3, 4]))[0],
+    "linear": lambda x: F.linear(x, SQUARE * WEIGHT),
+    "conv1d": lambda x: F.conv1d(x.reshape([1, 3, 4]), (SQUARE * WEIGHT)[:3, :3].reshape([1, 3, 3])),
+    "prelu": lambda x: F.prelu(x - 0.5, WEIGHT[:1]),
+    "group_norm": lambda x: F.group_norm(x.reshape([1, 4, 3]), 2, weight=WEIGHT),
+    "product": lambda x: x * WEIGHT,
+}
+
+
+@pytest.mark.parametrize("minimum", [None, "0"], ids=["as users have it", "as programs"])
+@pytest.mark.parametrize("name", OF_KERNELS)
+def test_gradients_by_one_of_several_operands(name, minimum, monkeypatch, same):
+    if minimum is None:
+        monkeypatch.delenv("MIN_GRAPH_SIZE")
+
+    def f(x):
+        y = OF_KERNELS[name](x)
+        return paddle.grad((y * paddle.arange(y.size, dtype="float32").reshape(y.shape)).sum(), x)[0]
+
+    def run(call):
+        x = paddle.to_tensor(np.random.RandomState(0).rand(3, 4).astype("float32"), stop_gradient=False)
+        try:
+            return call(x)
+        except (RuntimeError, ValueError) as error:
+            return type(error)
+
+    expected, fast = run(f), sot.symbolic_translate(f)
+    for _ in range(3):
+        same(run(fast), expected)
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+    if minimum:
+        assert bool(sot.stats().replayed) == (name in ("layer_norm", "LSTM", "GRU"))
+
+
 def forces(energy, create_graph):
     def f(x, w):
         x.stop_gradient = False

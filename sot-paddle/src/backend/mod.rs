@@ -246,6 +246,7 @@ impl Constants for PaddleBackend {
 
     fn is_unchanging(&self, object: &Bound<'_, PyAny>) -> bool {
         self.is_constant(object)
+            || object.get_type().is(&self.paddle.size_type)
             || data::is_unchanging(object).unwrap_or(false)
             || distributed::is_distribution(object).unwrap_or(false)
     }

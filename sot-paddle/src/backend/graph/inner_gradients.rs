@@ -1,11 +1,15 @@
 //! Gradients inside of a translated function: `paddle.grad`, and tensors at which gradients begin
 //! (`tensor.stop_gradient = False`).
 //!
-//! First gradients are operations of the program, which Paddle appends. With `create_graph=True` Paddle's programs are
-//! wrong in ordinary cases: operations that are run in place write over what further gradients read, and gradients
-//! through convolutions are zero. A graph with such a call never runs as a program. It is called operation by operation,
-//! with `paddle.grad` as one of the calls. So is a graph that returns a tensor at which gradients begin: a backward pass
-//! leaves a gradient in such a tensor, but not in the result of a program.
+//! First gradients are operations of the program, which Paddle appends. The following graphs never run as a program. They
+//! are called operation by operation, with `paddle.grad` as one of the calls.
+//!
+//! - With `create_graph=True` Paddle's programs are wrong in ordinary cases: operations that are run in place write over
+//!   what further gradients read, and gradients through convolutions are zero.
+//! - A program asks an operation for the gradients by all its operands. Eager mode asks for some. A few kernels compute
+//!   something else then.
+//! - A backward pass leaves a gradient in a tensor at which gradients begin, but not in the result of a program. So a
+//!   program must not return such a tensor.
 
 use std::collections::HashSet;
 
@@ -38,8 +42,8 @@ const PARAMETERS: [&str; 8] = [
 /// The gradients that a graph computes, and the values at which gradients begin.
 #[derive(Default)]
 pub(crate) struct InnerGradients {
-    /// True if some of the gradients have gradients.
-    have_gradients: bool,
+    /// True if a program would compute other gradients than eager mode does.
+    needs_calls: bool,
     /// The values that are tensors whose `stop_gradient` was set.
     switched: HashSet<u64>,
     /// Those of them at which gradients begin.
@@ -57,6 +61,13 @@ struct GradientCall<'py> {
     creates_graph: bool,
     /// True if an input on which the outputs do not depend is no error.
     allows_unused: bool,
+}
+
+/// Gradients that have no gradients.
+struct FirstGradients<'py> {
+    values: Bound<'py, PyList>,
+    /// True if eager mode computes other gradients, because it asks for these alone.
+    depend_on_what_is_asked: bool,
 }
 
 /// True if the callee is `paddle.grad`.
@@ -86,7 +97,7 @@ pub(crate) fn is_switch(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
 impl InnerGradients {
     /// True if the graph may have to be called operation by operation.
     pub(crate) fn may_have_to_be_called(&self) -> bool {
-        self.have_gradients || !self.begun.is_empty()
+        self.needs_calls || !self.begun.is_empty()
     }
 
     /// True if a graph with these outputs must be called operation by operation. In eager mode, a backward pass leaves
@@ -98,8 +109,8 @@ impl InnerGradients {
         outputs: &[Py<PyAny>],
         py: Python<'_>,
     ) -> PyResult<bool> {
-        if self.have_gradients || self.begun.is_empty() {
-            return Ok(self.have_gradients);
+        if self.needs_calls || self.begun.is_empty() {
+            return Ok(self.needs_calls);
         }
         for output in outputs {
             let output = output.bind(py);
@@ -152,9 +163,9 @@ impl InnerGradients {
         has_writes: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = GradientCall::of(paddle, args, kwargs)?;
-        if call.creates_graph || self.have_gradients {
+        if call.creates_graph || self.needs_calls {
             let gradients = call.append_stand_ins()?;
-            self.have_gradients = true;
+            self.needs_calls = true;
             return Ok(gradients.into_any());
         }
         if !paddle.grad_enabled(args.py())? {
@@ -166,7 +177,9 @@ impl InnerGradients {
         if has_writes {
             return Err(refused("after writes in place"));
         }
-        Ok(call.append_operations(target)?.into_any())
+        let gradients = call.append_operations(target)?;
+        self.needs_calls = gradients.depend_on_what_is_asked;
+        Ok(gradients.values.into_any())
     }
 }
 
@@ -227,7 +240,7 @@ impl<'py> GradientCall<'py> {
     }
 
     /// Appends the operations that compute the gradients.
-    fn append_operations(&self, target: &BuildTarget) -> PyResult<Bound<'py, PyList>> {
+    fn append_operations(&self, target: &BuildTarget) -> PyResult<FirstGradients<'py>> {
         let py = self.inputs.py();
         let before = target.operations(py)?;
         let calculate = cpython::import(py, "paddle.autograd.ir_backward")?.getattr(intern!(py, "calc_gradient"))?;
@@ -236,12 +249,14 @@ impl<'py> GradientCall<'py> {
         if gradients.iter().any(|gradient| gradient.is_none()) {
             return Err(refused("by a tensor that the outputs do not depend on"));
         }
+        let mut depend_on_what_is_asked = false;
         for operation in operation::of_block(target.block(py))?.into_iter().skip(before) {
+            depend_on_what_is_asked |= depends_on_what_is_asked(&operation)?;
             for result in operation.call_method0(intern!(py, "results"))?.try_iter()? {
                 result?.setattr(intern!(py, "stop_gradient"), true)?;
             }
         }
-        Ok(gradients)
+        Ok(FirstGradients { values: gradients, depend_on_what_is_asked })
     }
 
     /// Appends values that have the shapes and types of the gradients, for a program that does not run.
@@ -258,6 +273,25 @@ impl<'py> GradientCall<'py> {
             gradients.append(gradient)?;
         }
         Ok(gradients)
+    }
+}
+
+/// True if Paddle's kernel computes another gradient, or raises, if the gradients by some operands are not asked for, as
+/// in eager mode. A program asks for all of them.
+fn depends_on_what_is_asked(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match &*operation::name_of(operation)? {
+        "pd_op.rnn_grad" | "pd_op.triangular_solve_grad" => Ok(true),
+        "pd_op.layer_norm_grad" => {
+            let py = operation.py();
+            let sources: Vec<Bound<'_, PyAny>> = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
+            let flows = |value: &Bound<'_, PyAny>| {
+                let exists = value.call_method0(intern!(py, "initialized"))?.is_truthy()?;
+                PyResult::Ok(exists && !stops(value)?)
+            };
+            // The weight and the bias.
+            sources.iter().skip(1).take(2).try_fold(false, |any, source| Ok(any || flows(source)?))
+        }
+        _ => Ok(false),
     }
 }
 
