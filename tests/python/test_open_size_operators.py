@@ -193,3 +193,17 @@ def test_a_number_that_is_computed_twice_enters_the_graph_once():
     [inputs] = re.findall(r"inputs: \[(.*)\]", last["sir"])
     assert len(inputs.split(",")) == 5, last["sir"]
     assert sum(sot.stats().breaks.values()) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("number", [1, 2.5, 0, -3])
+def test_a_number_divided_by_a_tensor_of_changing_sizes(number, dtype, same):
+    def f(x):
+        return number / x, 1 / (1 + (number / (x + 2)).exp()).sum(1, keepdim=True)
+
+    fast = sot.symbolic_translate(f)
+    for rows in (3, 4, 5, 6, 7, 1, 2, 8, 9):
+        x = paddle.rand([rows, 2]).astype(dtype) + 0.5
+        same(fast(x), f(x))
+    stats = sot.stats()
+    assert stats.graphs == stats.translations <= 3 and not stats.breaks

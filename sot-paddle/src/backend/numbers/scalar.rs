@@ -19,6 +19,28 @@ use crate::backend::paddle::Paddle;
 /// Operators whose result on two bools has another type in eager mode.
 const ARITHMETIC: &[&str] = &["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"];
 
+/// Returns `number / value`, if the value has open sizes, or the call is one of a twin; `None` for any other call. Static
+/// mode makes a tensor of the value's shape from the number, by an operation that depends on whether a size is open.
+pub(crate) fn number_over_open<'py>(
+    paddle: &Paddle,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
+    args: &Bound<'py, PyTuple>,
+    is_twin: bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if operator_name(kind, callee)?.as_deref() != Some("rtruediv") || args.len() != 2 {
+        return Ok(None);
+    }
+    let (value, number) = (args.get_item(0)?, args.get_item(1)?);
+    let Some(meta) = meta::of_value(paddle, &value)? else { return Ok(None) };
+    let is_plain = number.is_exact_instance_of::<PyInt>() || number.is_exact_instance_of::<PyFloat>();
+    let is_float = matches!(&*meta.dtype, "float32" | "float64");
+    if !(is_plain && is_float && (is_twin || meta.shape.contains(&None))) {
+        return Ok(None);
+    }
+    let full = cpython::import(callee.py(), "paddle")?.call_method1("full_like", (&value, number))?;
+    full.div(value).map(Some)
+}
+
 /// Returns the result, if the call is an operator between a value and a number that static mode computes differently
 /// than eager mode. To be called in static mode.
 pub(crate) fn operator_with_number<'py>(

@@ -412,6 +412,10 @@ impl PaddleBuilder {
             if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
                 return Ok(result);
             }
+            let is_twin = !target.main.is(&self.target.main);
+            if let Some(result) = scalar::number_over_open(&self.paddle, (kind, callee), args, is_twin)? {
+                return Ok(result);
+            }
             if let Some(result) = where_op::call(&self.paddle, (kind, callee), args, kwargs)? {
                 return Ok(result);
             }
