@@ -370,6 +370,17 @@ def test_gradients_by_one_of_several_operands(name, minimum, monkeypatch, same):
         assert bool(sot.stats().replayed) == (name in ("layer_norm", "LSTM", "GRU"))
 
 
+def test_gradients_through_layer_norm_of_changing_sizes(same):
+    def f(x):
+        return paddle.grad((F.layer_norm(x * 2, 4, WEIGHT) * x.detach()).sum(), x)[0]
+
+    fast = sot.symbolic_translate(f)
+    for rows in (3, 5, 2, 6, 4, 7):
+        x = paddle.to_tensor(np.random.RandomState(rows).rand(rows, 4).astype("float32"), stop_gradient=False)
+        same(fast(x), f(x))
+    assert sot.stats().graphs == sot.stats().translations == 2 and not sot.stats().breaks
+
+
 def forces(energy, create_graph):
     def f(x, w):
         x.stop_gradient = False

@@ -44,6 +44,8 @@ const PARAMETERS: [&str; 8] = [
 pub(crate) struct InnerGradients {
     /// True if a program would compute other gradients than eager mode does.
     needs_calls: bool,
+    /// True if the program has stand-ins for some of the gradients.
+    has_stand_ins: bool,
     /// The values that are tensors whose `stop_gradient` was set.
     switched: HashSet<u64>,
     /// Those of them at which gradients begin.
@@ -163,9 +165,9 @@ impl InnerGradients {
         has_writes: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = GradientCall::of(paddle, args, kwargs)?;
-        if call.creates_graph || self.needs_calls {
+        if call.creates_graph || self.has_stand_ins {
             let gradients = call.append_stand_ins()?;
-            self.needs_calls = true;
+            (self.needs_calls, self.has_stand_ins) = (true, true);
             return Ok(gradients.into_any());
         }
         if !paddle.grad_enabled(args.py())? {
@@ -178,7 +180,7 @@ impl InnerGradients {
             return Err(refused("after writes in place"));
         }
         let gradients = call.append_operations(target)?;
-        self.needs_calls = gradients.depend_on_what_is_asked;
+        self.needs_calls |= gradients.depend_on_what_is_asked;
         Ok(gradients.values.into_any())
     }
 }
