@@ -628,3 +628,142 @@ def test_a_program_that_a_function_builds_and_runs(same):
         same(fast(x), fn(x))
     stats = sot.stats()
     assert stats.graphs and stats.translations <= 30 and not stats.fallbacks, stats
+
+
+class Stack(paddle.nn.Layer):
+    """Layers in a row."""
+
+    def __init__(self, depth):
+        super().__init__()
+        self.layers = paddle.nn.LayerList([paddle.nn.Linear(8, 8) for _ in range(depth)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = paddle.nn.functional.relu(layer(x))
+        return x.mean()
+
+
+@pytest.mark.parametrize("same_depth", [True, False])
+@pytest.mark.parametrize("sizes_outside", [True, False])
+@pytest.mark.parametrize("sizes", [[4, 16], [4, 16, 5], [2, 3, 4, 5, 6, 7, 8]])
+def test_models_of_one_class_with_several_sizes(sizes, sizes_outside, same_depth):
+    """Each model has its translations, whatever the others need: one for the first size, and one for all others."""
+    paddle.seed(1)
+    models = [Stack(3 if same_depth else 1 + at) for at in range(8)]
+    fast = [sot.symbolic_translate(model) for model in models]
+    calls = [(at, size) for at in range(8) for size in sizes]
+    if sizes_outside:
+        calls.sort(key=lambda call: sizes.index(call[1]))
+    for _ in range(3):
+        for at, size in calls:
+            x = paddle.randn([size, 8])
+            np.testing.assert_allclose(fast[at](x).numpy(), models[at].forward(x).numpy(), rtol=1e-5)
+    stats = sot.stats()
+    assert stats.translations == stats.graphs == 16 and not stats.breaks and not stats.fallbacks, stats
+
+
+def appends_and_reads_the_first(items, x):
+    items.append(x)
+    return x * 2 + items[0]
+
+
+def appends_and_reads_the_second(items, x):
+    items.append(x)
+    return items[1] * 2 if len(items) > 2 else x
+
+
+def reads_the_first(items, x):
+    result = x * 2 + items[0] if items else x * 2
+    items.append(x)
+    return result
+
+
+@pytest.mark.parametrize("make", [list, collections.deque], ids=["list", "deque"])
+@pytest.mark.parametrize("fn", [appends_and_reads_the_first, appends_and_reads_the_second, reads_the_first])
+def test_the_first_items_of_a_list_that_grows(fn, make):
+    """An item at an index from the start does not depend on how many follow it."""
+    fast = sot.symbolic_translate(fn)
+    found, expected = make(), make()
+    for at in range(30):
+        x = paddle.full([2], float(at))
+        assert fast(found, x).tolist() == fn(expected, x).tolist()
+    assert [item.tolist() for item in found] == [item.tolist() for item in expected]
+    stats = sot.stats()
+    assert stats.translations <= 6 and stats.graphs and not stats.breaks and not stats.fallbacks, stats
+
+
+def test_the_first_item_of_a_full_deque():
+    """A full deque drops its first item."""
+
+    def fn(items, x):
+        items.append(x)
+        return x * 2 + items[0]
+
+    fast = sot.symbolic_translate(fn)
+    found, expected = (collections.deque(maxlen=4) for _ in range(2))
+    for at in range(20):
+        x = paddle.full([2], float(at))
+        assert fast(found, x).tolist() == fn(expected, x).tolist()
+    stats = sot.stats()
+    assert stats.translations <= 6 and stats.graphs and not stats.breaks and not stats.fallbacks, stats
+
+
+def test_a_list_that_grows_is_used_as_a_whole():
+    """The graph breaks at the call that needs the whole list; what is before it and behind it stays in graphs."""
+
+    def fn(items, x):
+        y = paddle.nn.functional.relu(x * 2 - 1) + x
+        items.append(y)
+        return paddle.stack(items).mean(0) * y + 1
+
+    fast = sot.symbolic_translate(fn)
+    found, expected = [], []
+    for at in range(40):
+        x = paddle.full([2], float(at))
+        assert fast(found, x).tolist() == fn(expected, x).tolist()
+    stats = sot.stats()
+    assert stats.translations <= MOST and stats.hits >= 50 and len(stats.breaks) == 1 and not stats.fallbacks, stats
+
+
+class Attention(paddle.nn.Layer):
+    """Attention that remembers keys and values of earlier calls, with a mask for the first call only."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = paddle.nn.Linear(8, 24), paddle.nn.Linear(8, 8)
+
+    def forward(self, x, past=None):
+        batch, length, _ = x.shape
+        q, k, v = paddle.chunk(self.qkv(x), 3, axis=-1)
+        before = 0
+        if past is not None:
+            before = past[0].shape[1]
+            k, v = paddle.concat([past[0], k], 1), paddle.concat([past[1], v], 1)
+        scores = paddle.matmul(q, k.transpose([0, 2, 1])) / math.sqrt(8)
+        if length > 1:
+            mask = paddle.triu(paddle.full([length, length], -1e9), 1)
+            if before > 0:
+                mask = paddle.concat([paddle.zeros([length, before]), mask], -1)
+            scores = scores + mask[None].expand([batch, length, before + length])
+        positions = paddle.arange(before, before + length).astype("float32").unsqueeze(-1)
+        scores = paddle.nn.functional.softmax(scores, -1)
+        return self.out(paddle.matmul(scores, v) + positions * 0.01), (k, v)
+
+
+def test_prompts_and_steps_of_a_decoder():
+    """A first call without remembered values, and the steps that follow it, have accounts of their own.
+
+    Each batch size has at most four translations.
+    """
+    paddle.seed(2)
+    model = Attention()
+    fast = sot.symbolic_translate(model)
+    with paddle.no_grad():
+        for batch, length in [(2, 3), (2, 5), (1, 3), (3, 7), (2, 2), (2, 9), (4, 6)]:
+            found = expected = (paddle.randn([batch, length, 8]), None)
+            for _ in range(14):
+                found, expected = fast(*found), model.forward(*expected)
+                np.testing.assert_allclose(found[0].numpy(), expected[0].numpy(), rtol=1e-4, atol=1e-6)
+                found, expected = ((out[:, -1:], past) for out, past in (found, expected))
+    stats = sot.stats()
+    assert stats.translations == stats.graphs <= 12 and not stats.breaks and not stats.fallbacks, stats

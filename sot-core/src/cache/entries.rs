@@ -17,6 +17,15 @@ use crate::value_path::ValuePath;
 
 type List = Vec<Arc<CacheEntry>>;
 
+/// Numbers of entries whose frames occur again.
+pub struct Recurring {
+    /// Entries that do not fit the present frame because of an object of which a program has few, such as a model, or
+    /// because of another element type.
+    pub of_others: usize,
+    /// Other entries that have been hit, up to [`MAX_RECURRING`].
+    pub used: usize,
+}
+
 /// The entries of one code object. The list is replaced as a whole, so that its lock is not held while guards are
 /// tested or entries are dropped, either of which may run code of the program.
 #[derive(Default)]
@@ -85,18 +94,33 @@ impl Entries {
         });
     }
 
-    /// Adds an entry, and drops the entries that it replaces and those that can never hold again.
+    /// Adds an entry, and drops those that can never hold again.
     pub fn insert(&self, py: Python<'_>, entry: Arc<CacheEntry>) {
         self.replace(|list| {
-            let replaces = |old: &CacheEntry| {
-                entry.replaces_unused && !old.is_used() && !entry.guards.contradicts(&old.guards, py)
-            };
-            let is_kept = |old: &&Arc<CacheEntry>| !replaces(old) && !old.guards.is_dead(py);
+            let is_kept = |old: &&Arc<CacheEntry>| !old.guards.is_dead(py);
             let mut entries: List = list.iter().filter(is_kept).cloned().collect();
             let first_last = entries.iter().position(|entry| entry.comes_last).unwrap_or(entries.len());
             entries.insert(if entry.comes_last { first_last } else { 0 }, entry);
             Some(entries)
         });
+    }
+
+    /// Drops the entries that `entry`, which was made for this frame and serves all values, replaces: those that have
+    /// never been hit, and serve a single value. `lasts` is true for an object that outlives a call: an entry for
+    /// another such object, such as another model of the same class, is not replaced.
+    pub fn drop_replaced<'py>(
+        &self,
+        entry: &CacheEntry,
+        frame: &impl FrameView<'py>,
+        lasts: &impl Fn(&Bound<'py, PyAny>) -> bool,
+    ) {
+        if entry.replaces_unused {
+            self.retain(|old| {
+                old.is_used()
+                    || entry.guards.contradicts(&old.guards, frame.py())
+                    || old.is_for_other_objects(frame, lasts)
+            });
+        }
     }
 
     /// Drops the entries that have never been hit.
@@ -135,18 +159,17 @@ impl Entries {
         self.len() == 0
     }
 
-    /// Number of entries whose frames occur again: those that do not fit this frame because of an object of which a
-    /// program has few, such as a model, or because of another element type, and up to [`MAX_RECURRING`] others that
-    /// have been hit. `lasts` is true for an object that outlives a call.
-    pub fn count_recurring<'py>(
+    /// Counts the entries whose frames occur again. `lasts` is true for an object that outlives a call.
+    pub fn recurring<'py>(
         &self,
         frame: &impl FrameView<'py>,
         lasts: &impl Fn(&Bound<'py, PyAny>) -> bool,
-    ) -> usize {
+    ) -> Recurring {
         let entries = self.all();
-        let (rare, others): (Vec<_>, Vec<_>) =
-            entries.iter().partition(|entry| entry.guards.fails_on_rare_difference(frame, lasts));
-        rare.len() + others.iter().filter(|entry| entry.is_used()).count().min(MAX_RECURRING)
+        let (of_others, rest): (Vec<_>, Vec<_>) =
+            entries.iter().partition(|entry| entry.is_for_other_objects(frame, lasts));
+        let used = rest.iter().filter(|entry| entry.is_used()).count();
+        Recurring { of_others: of_others.len(), used: used.min(MAX_RECURRING) }
     }
 
     /// Returns the numbers and sizes whose guards fail for this frame.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
 
-use crate::cpython::{self, CallTimes};
-use crate::guard::{FrameView, GuardProgram};
+use crate::cpython::{self, CallTimes, FreshFrame};
+use crate::guard::{FrameView, GuardProgram, Identity};
 use crate::report::CountsUses;
 
 /// One translation, which is valid while its guards hold.
@@ -22,6 +22,8 @@ pub struct CacheEntry {
     pub(super) left: LeftToCPython,
     /// True if this entry replaces the entries that have never been hit, because it serves the same frames.
     pub(super) replaces_unused: bool,
+    /// The models among the arguments of the frame that the entry was made for, with their slots.
+    models: Box<[(usize, Identity)]>,
     /// Number of hits. An atomic addition is not needed under the GIL.
     uses: AtomicU64,
     /// Id of the translation, as in reports.
@@ -52,6 +54,7 @@ impl CacheEntry {
             comes_last,
             left: LeftToCPython::Some,
             replaces_unused: false,
+            models: Box::default(),
             uses: AtomicU64::new(0),
             id: 0,
             left_frames: AtomicU32::new(0),
@@ -83,6 +86,43 @@ impl CacheEntry {
     #[must_use]
     pub fn replacing(self, unused: bool) -> Self {
         CacheEntry { replaces_unused: unused, ..self }
+    }
+
+    /// Sets the models among the arguments of the frame that the entry is made for. `is_model` is true for an object
+    /// that holds tensors.
+    #[must_use]
+    pub fn of_models_in<'py>(
+        self,
+        frame: &FreshFrame<'_, 'py>,
+        is_model: &impl Fn(&Bound<'py, PyAny>) -> bool,
+    ) -> Self {
+        let models = (0..frame.arg_count()).filter_map(|slot| {
+            let model = frame.arg(slot).filter(|object| cpython::supports_weakref(object) && is_model(object))?;
+            Some((slot, Identity::of(&model)))
+        });
+        CacheEntry { models: models.collect(), ..self }
+    }
+
+    /// True if the frames that the entry serves occur again besides this one: those of another model that is alive, or
+    /// those for which something else differs that a program has only few of. `lasts` is true for an object that
+    /// outlives a call.
+    pub(super) fn is_for_other_objects<'py>(
+        &self,
+        frame: &impl FrameView<'py>,
+        lasts: &impl Fn(&Bound<'py, PyAny>) -> bool,
+    ) -> bool {
+        self.is_for_another_model(frame, lasts) || self.guards.fails_on_rare_difference(frame, lasts)
+    }
+
+    fn is_for_another_model<'py>(
+        &self,
+        frame: &impl FrameView<'py>,
+        lasts: &impl Fn(&Bound<'py, PyAny>) -> bool,
+    ) -> bool {
+        self.models.iter().any(|(slot, model)| {
+            model.is_alive(frame.py())
+                && frame.argument(*slot).is_some_and(|object| !model.is(&object) && lasts(&object))
+        })
     }
 
     /// Sets the id of the translation.

@@ -30,7 +30,7 @@ use crate::policy::{MAX_FRAMES_LEFT, MAX_GRAPH_ERRORS};
 use crate::value_path::ValuePath;
 
 pub use directives::Directives;
-pub use entries::Entries;
+pub use entries::{Entries, Recurring};
 pub use entry::CacheEntry;
 pub use marks::{
     cache_of, copy_marks, disable, forbids, in_original, is_asked_for, is_resume_function, leave_alone,

@@ -3,6 +3,7 @@
 //! program for guards that hold repeatedly.
 
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compile::Compiler;
@@ -11,6 +12,7 @@ use super::memo::{sources, GuardMemory, MemoryCheck};
 use super::rejection::Rejection;
 use super::steps::{Check, Fetch, Register, Registers, Step};
 use super::{Guard, StateTest};
+use crate::cpython;
 use crate::stats;
 use crate::tracker::{TrackerId, Trackers};
 use crate::value_path::ValuePath;
@@ -60,6 +62,11 @@ impl NumberPaths {
         let path = |leaf| if leaf == number { asked.clone() } else { trackers.path(leaf) };
         NumberPaths { leaves: trackers.leaves(number).into_iter().map(path).collect(), asked }
     }
+}
+
+/// True if these are two types, neither of which a program has made.
+fn are_of_two_builtin_types<'py>(one: &Bound<'py, PyType>, other: &Bound<'py, PyType>) -> bool {
+    !one.is(other) && !cpython::is_heap_type(one) && !cpython::is_heap_type(other)
 }
 
 /// The compiled guards of one translation.
@@ -364,9 +371,10 @@ impl GuardProgram {
         }
     }
 
-    /// True if the first failing guard concerns something of which a program has only few: the framework's state, a
-    /// tensor that differs in more than its sizes, or another long-lived object in place of a living one. `lasts`
-    /// tells which objects are long-lived.
+    /// True if a guard fails because of something of which a program has only few: the framework's state, a tensor
+    /// that differs in more than its sizes, an object of another built-in type, such as `None`, or another long-lived
+    /// object in place of a living one. `lasts` tells which objects are long-lived. Sizes and numbers may differ, too:
+    /// each of the few objects may meet several of them.
     pub fn fails_on_rare_difference<'py>(
         &self,
         frame: &impl FrameView<'py>,
@@ -387,13 +395,29 @@ impl GuardProgram {
                     if check.run(value, &registers) {
                         continue;
                     }
-                    return match check {
+                    let py = frame.py();
+                    match check {
                         Check::Is(expected) => {
-                            lasts(value) && expected.get(frame.py()).is_some_and(|expected| lasts(&expected))
+                            let expected = expected.get(py);
+                            return expected.is_some_and(|expected| {
+                                lasts(value) && lasts(&expected)
+                                    || are_of_two_builtin_types(&value.get_type(), &expected.get_type())
+                            });
                         }
-                        Check::Object(test) => lasts(value) && test.differing_sizes(value).is_empty(),
-                        _ => false,
-                    };
+                        Check::TypeIs(expected) => {
+                            let expected = expected.get(py).and_then(|expected| expected.cast_into::<PyType>().ok());
+                            return expected
+                                .is_some_and(|expected| are_of_two_builtin_types(&value.get_type(), &expected));
+                        }
+                        Check::Object(test) if test.differing_sizes(value).is_empty() => return lasts(value),
+                        Check::Equals(expected)
+                            if are_of_two_builtin_types(&value.get_type(), &expected.bind(py).get_type()) =>
+                        {
+                            return true;
+                        }
+                        Check::Object(_) | Check::Equals(_) => {}
+                        _ => return false,
+                    }
                 }
             }
         }

@@ -215,7 +215,7 @@ fn translate_in_turn(
     let unmet = collect::unmet_guards(cache, frame);
     // Faults noted before concern other translations.
     fault::take();
-    let translation = match translate_to_the_end(py, runtime, cache, frame, account.policy()) {
+    let translation = match translate_to_the_end(py, runtime, cache, frame, account.policy(runtime, frame)) {
         Ok(translation) => translation,
         // An exception that is no `Exception`, such as one that another thread raised to end this one, is not a bug
         // of the tracer.
@@ -255,8 +255,10 @@ fn translate_in_turn(
             cache.found_nothing();
         }
     }
-    let entry = Arc::new(translation.entry.of_translation(id));
+    let is_model = |object: &Bound<'_, PyAny>| runtime.backend.models().may_hold_tensors(object);
+    let entry = Arc::new(translation.entry.of_translation(id).of_models_in(frame, &is_model));
     collect::attach(id, &entry, frame);
+    cache.entries.drop_replaced(&entry, frame, &|object| runtime.may_hold_tensors(object));
     cache.insert(&code, Arc::clone(&entry));
     verdict(py, &entry)
 }

@@ -18,7 +18,7 @@ use crate::settling::{of_source, Settling};
 
 use super::called_first;
 use super::report::{place_of, tell_left, LeftPart};
-use crate::cache::cache_of;
+use crate::cache::{cache_of, Recurring};
 use crate::policy::DROP_UNUSED_AFTER;
 
 /// The account of the code object of a frame that no translation fits.
@@ -43,9 +43,14 @@ impl<'a> Account<'a> {
         {
             return false;
         }
-        // A function that many objects of a model share is translated for each of them.
-        let exempt = self.cache.entries.count_recurring(frame, &|object| runtime.may_hold_tensors(object));
-        !self.settling.balance(exempt).allows_translation() && !self.settling.is_of_loop()
+        let recurring = self.recurring(runtime, frame);
+        !self.settling.balance(recurring.of_others + recurring.used).allows_translation() && !self.settling.is_of_loop()
+    }
+
+    /// The translations whose frames occur again. A function that many objects of a model share is translated for each
+    /// of them.
+    fn recurring(&self, runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> Recurring {
+        self.cache.entries.recurring(frame, &|object| runtime.may_hold_tensors(object))
     }
 
     /// True if the frame is that of a resume function which has not been translated for this place: the place where the
@@ -75,12 +80,14 @@ impl<'a> Account<'a> {
         Verdict::Original { disable_eval_frame: false }
     }
 
-    pub(super) fn policy(&self) -> ValuePolicy {
+    pub(super) fn policy(&self, runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> ValuePolicy {
         if self.cache.directives.forbids(Forbidden::Break) {
             return ValuePolicy::SpecializeAlways;
         }
         // Resume functions have lower limits anyway.
-        let generalizes = self.cache.origin().is_none() && self.settling.balance(0).should_generalize();
+        let generalizes = self.cache.origin().is_none()
+            && self.settling.balance(0).should_generalize()
+            && self.settling.balance(self.recurring(runtime, frame).of_others).should_generalize();
         if generalizes {
             ValuePolicy::Generalize
         } else {

@@ -8,6 +8,7 @@ mod gradient;
 pub mod layer;
 mod mesh;
 mod psdb;
+mod py_layer;
 mod size;
 mod static_function;
 mod tracer;

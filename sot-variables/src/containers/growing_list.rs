@@ -124,11 +124,29 @@ impl GrowingList {
         Ok(Some(cx.trace.list(items)))
     }
 
-    /// Returns the item at a negative index.
-    fn last(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<Option<VarId>> {
-        let Some(index) = cx.known_int(key)?.filter(|index| *index < 0) else { return Ok(None) };
-        let Ok(back) = usize::try_from(index.unsigned_abs()) else { return Ok(None) };
-        self.from_end(cx, this, back)
+    /// Returns the item at this index from the start, which does not depend on the length; `None` if there is none, or
+    /// a deque drops items at its start.
+    fn from_start(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, at: usize) -> Flow<Option<VarId>> {
+        let of = cx.trace.vars.tracker(this);
+        let drops = !self.appended.is_empty() && self.maxlen(cx, this)?.is_some();
+        if drops || at >= self.had(cx.py)? || !self.is_plain(&cx.trace, of) {
+            return Ok(None);
+        }
+        let item = self.object.bind(cx.py).get_item(at)?;
+        let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Index(at as i64) });
+        cx.trace.guards.require(tracker);
+        Ok(Some(cx.trace.wrap(&item, tracker)))
+    }
+
+    /// Returns the item at an index.
+    fn item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<Option<VarId>> {
+        let Some(index) = cx.known_int(key)? else { return Ok(None) };
+        let Ok(distance) = usize::try_from(index.unsigned_abs()) else { return Ok(None) };
+        if index < 0 {
+            self.from_end(cx, this, distance)
+        } else {
+            self.from_start(cx, this, distance)
+        }
     }
 
     /// Opens the container: guards its length and replaces the payload by one with all items.
@@ -137,8 +155,13 @@ impl GrowingList {
         let tracker = cx.trace.vars.tracker(this);
         let maxlen = self.maxlen(cx, this)?;
         if cx.trace.trackers.is_sourced(tracker) {
-            cx.refuse_changing_contents(tracker, if self.deque.is_some() { "a deque" } else { "a list" })?;
-            cx.trace.guards.add(tracker, Test::Length(self.had(cx.py)?));
+            let had = self.had(cx.py)?;
+            // A full deque keeps its length.
+            if maxlen != Some(had) {
+                let what = if self.deque.is_some() { "a deque" } else { "a list" };
+                cx.refuse_changing_contents(tracker, what, !self.appended.is_empty())?;
+            }
+            cx.trace.guards.add(tracker, Test::Length(had));
         }
         let opened: Rc<dyn Variable> = match object.cast::<PyList>() {
             Ok(list) => Rc::new(ListVariable::found(cx, list, tracker, &self.appended)),
@@ -243,7 +266,7 @@ impl Variable for GrowingList {
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
-        let found = match self.last(cx, this, key)? {
+        let found = match self.item(cx, this, key)? {
             None => self.last_items(cx, this, key)?,
             item => item,
         };

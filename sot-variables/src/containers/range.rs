@@ -68,7 +68,7 @@ impl Variable for RangeVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        cx.refuse_changing_contents(cx.trace.vars.tracker(this), "a range")?;
+        cx.refuse_changing_contents(cx.trace.vars.tracker(this), "a range", false)?;
         cx.trace.guards.add(cx.trace.vars.tracker(this), Test::Equals(self.object.clone_ref(cx.py)));
         Ok(())
     }

@@ -19,26 +19,45 @@ use crate::backend::paddle::Paddle;
 /// Operators whose result on two bools has another type in eager mode.
 const ARITHMETIC: &[&str] = &["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"];
 
-/// Returns `number / value`, if the value has open sizes, or the call is one of a twin; `None` for any other call. Static
-/// mode makes a tensor of the value's shape from the number, by an operation that depends on whether a size is open.
+/// Largest integer whose neighbours are all exact in float32: `full_like` keeps its number in one.
+const MAX_EXACT: f64 = 16_777_216.0;
+
+/// Returns `number / value`, or another operator with the number on the left, if the value has open sizes, or the call
+/// is one of a twin; `None` for any other call. Static mode makes a tensor of the value's shape from the number, by an
+/// operation that depends on whether a size is open.
 pub(crate) fn number_over_open<'py>(
     paddle: &Paddle,
     (kind, callee): (CallKind, &Bound<'py, PyAny>),
     args: &Bound<'py, PyTuple>,
     is_twin: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if operator_name(kind, callee)?.as_deref() != Some("rtruediv") || args.len() != 2 {
+    let operator = operator_name(kind, callee)?;
+    let Some(operator @ ("rtruediv" | "rfloordiv" | "rmod" | "rpow")) = operator.as_deref() else { return Ok(None) };
+    if args.len() != 2 {
         return Ok(None);
     }
     let (value, number) = (args.get_item(0)?, args.get_item(1)?);
     let Some(meta) = meta::of_value(paddle, &value)? else { return Ok(None) };
-    let is_plain = number.is_exact_instance_of::<PyInt>() || number.is_exact_instance_of::<PyFloat>();
-    let is_float = matches!(&*meta.dtype, "float32" | "float64");
-    if !(is_plain && is_float && (is_twin || meta.shape.contains(&None))) {
+    if !(is_twin || meta.shape.contains(&None)) {
+        return Ok(None);
+    }
+    let is_whole = number.is_exact_instance_of::<PyInt>();
+    let is_taken = match &*meta.dtype {
+        "float32" | "float64" => is_whole || number.is_exact_instance_of::<PyFloat>(),
+        "int32" | "int64" => is_whole && operator != "rtruediv" && number.extract::<f64>()?.abs() < MAX_EXACT,
+        _ => false,
+    };
+    if !is_taken {
         return Ok(None);
     }
     let full = cpython::import(callee.py(), "paddle")?.call_method1("full_like", (&value, number))?;
-    full.div(value).map(Some)
+    let result = match operator {
+        "rtruediv" => full.div(value),
+        "rfloordiv" => full.floor_div(value),
+        "rmod" => full.rem(value),
+        _ => full.pow(value, callee.py().None()),
+    };
+    result.map(Some)
 }
 
 /// Returns the result, if the call is an operator between a value and a number that static mode computes differently

@@ -63,7 +63,7 @@ impl DictVariable {
         if is_looked_into(cx, of) {
             return Ok(());
         }
-        cx.refuse_changing_contents(of, "a dict")?;
+        cx.refuse_changing_contents(of, "a dict", false)?;
         let py = cx.py;
         if self.ordered {
             // For the storage of an instance of a subclass, this is the type of the instance.

@@ -146,7 +146,7 @@ impl SetVariable {
         if is_looked_into(cx, of) {
             return Ok(());
         }
-        cx.refuse_changing_contents(of, "a set")?;
+        cx.refuse_changing_contents(of, "a set", false)?;
         // For the storage of an instance of a subclass, this is the type of the instance.
         let ty = outside.object.bind(cx.py).get_type().into_any();
         let test = IteratesOver::test(cx.py, &ty, &self.python_type(&cx.trace), &outside.keys)?;

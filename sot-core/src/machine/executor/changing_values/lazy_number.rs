@@ -16,7 +16,7 @@ use crate::machine::executor::graph_breaks::loop_iterations;
 use crate::machine::executor::record::history;
 use crate::machine::executor::{BinaryOp, CompareOp, History, OpcodeExecutor, Trace};
 use crate::machine::variable::{GraphArgument, VarId, Variable};
-use crate::policy::{self, ValueClass};
+use crate::policy::{self, ValueClass, ValuePolicy};
 use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
 use crate::value_path::ValuePath;
 
@@ -157,10 +157,12 @@ impl<'py> Trace<'py> {
 
 impl<'py> OpcodeExecutor<'py> {
     /// Breaks the graph before the trace specialises on the contents of a container that had other contents in
-    /// earlier calls, behind a break only. From then on all instructions that need the contents of this variable run
-    /// natively.
-    pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str) -> Flow<()> {
-        if !self.trace.history.is_resumed {
+    /// earlier calls. From then on all instructions that need the contents of this variable run natively. That is so
+    /// behind a break, and in a translation that is to serve all values if the trace has added to the contents
+    /// (`grows`): a container that each call adds to never has the same contents again.
+    pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str, grows: bool) -> Flow<()> {
+        let History { policy, is_resumed, .. } = *self.trace.history;
+        if !is_resumed && !(grows && policy == ValuePolicy::Generalize) {
             return Ok(());
         }
         let was_another = self.trace.times_differed(tracker).is_some_and(|times_differed| times_differed > 0);
