@@ -195,15 +195,26 @@ def test_a_number_that_is_computed_twice_enters_the_graph_once():
     assert sum(sot.stats().breaks.values()) == 0
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("number", [1, 2.5, 0, -3])
-def test_a_number_divided_by_a_tensor_of_changing_sizes(number, dtype, same):
-    def f(x):
-        return number / x, 1 / (1 + (number / (x + 2)).exp()).sum(1, keepdim=True)
-
+def of_changing_sizes(f, dtype, same):
+    """Call a function with tensors of several numbers of rows, and compare with eager mode."""
     fast = sot.symbolic_translate(f)
     for rows in (3, 4, 5, 6, 7, 1, 2, 8, 9):
-        x = paddle.rand([rows, 2]).astype(dtype) + 0.5
+        x = (paddle.rand([rows, 2]) * 5 + 0.5).astype(dtype) + (1 if "int" in dtype else 0)
         same(fast(x), f(x))
     stats = sot.stats()
     assert stats.graphs == stats.translations <= 3 and not stats.breaks
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("number", [1, 2.5, 0, -3])
+def test_a_number_divided_by_a_tensor_of_changing_sizes(number, dtype, same):
+    of_changing_sizes(lambda x: (number / x, 1 / (1 + (number / (x + 2)).exp()).sum(1, keepdim=True)), dtype, same)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("number", [2, 7, -3, 0, 2.5])
+@pytest.mark.parametrize("operation", [operator.pow, operator.floordiv, operator.mod])
+def test_a_number_on_the_left_of_a_tensor_of_changing_sizes(operation, number, dtype, same):
+    if isinstance(number, float) and "int" in dtype:
+        number = 3
+    of_changing_sizes(lambda x: (operation(number, x), operation(number, x + 1).sum(1, keepdim=True)), dtype, same)

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyModule, PyTuple, PyType};
 
 use super::{folding, limits, object_model, warnings, Name, OpcodeExecutor, Trace};
 use crate::backend::{CallPolicy, GivenArguments};
@@ -194,7 +194,7 @@ impl<'py> OpcodeExecutor<'py> {
                 return Ok(result);
             }
         }
-        let name = crate::tracker::repr(self.py, &function.clone().unbind());
+        let name = name_of_c_function(function);
         Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("call of {name}, which cannot be simulated")))
     }
 
@@ -381,4 +381,22 @@ fn is_of_numbers(function: &Bound<'_, PyAny>) -> PyResult<bool> {
 fn is_mutable(object: &Bound<'_, PyAny>) -> bool {
     let hash = cpython::type_lookup(&object.get_type(), intern!(object.py(), "__hash__"));
     hash.is_some_and(|hash| hash.is_none())
+}
+
+/// Returns the name of a C function as the program would write it: `module.name` or `Class.name`; its text, if it is
+/// neither a function of a module nor a method.
+fn name_of_c_function(function: &Bound<'_, PyAny>) -> String {
+    let part = |object: &Bound<'_, PyAny>, name: &str| object.getattr(name).ok()?.extract::<String>().ok();
+    let owner = || {
+        let owner = function.getattr("__self__").or_else(|_| function.getattr("__objclass__")).ok()?;
+        if owner.is_instance_of::<PyModule>() {
+            return part(&owner, "__name__");
+        }
+        let class = owner.cast_into::<PyType>().unwrap_or_else(|error| error.into_inner().get_type());
+        part(class.as_any(), "__qualname__")
+    };
+    match (owner(), part(function, "__name__")) {
+        (Some(owner), Some(name)) => format!("{owner}.{name}"),
+        _ => crate::tracker::repr(function.py(), function.as_unbound()),
+    }
 }
