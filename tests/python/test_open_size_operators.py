@@ -218,3 +218,30 @@ def test_a_number_on_the_left_of_a_tensor_of_changing_sizes(operation, number, d
     if isinstance(number, float) and "int" in dtype:
         number = 3
     of_changing_sizes(lambda x: (operation(number, x), operation(number, x + 1).sum(1, keepdim=True)), dtype, same)
+
+
+TAKING_SIZES = {
+    "unflatten": lambda x: x.reshape([x.shape[0] * 2]).unflatten(0, [x.shape[0], 2]) * 2,
+    "upsample": lambda x: paddle.nn.functional.upsample(x.reshape([1, 1, -1, 2]), [x.shape[0] * 2, 6]) * 2,
+}
+if hasattr(paddle.Tensor, "new_zeros"):
+    TAKING_SIZES.update({
+        "new_zeros": lambda x: x.new_zeros([x.shape[0], 2]) + x,
+        "new_ones": lambda x: x.new_ones([x.shape[0]]) * 3,
+        "new_full": lambda x: x.new_full([x.shape[0], 1], 2.5) * x,
+    })
+
+
+@pytest.mark.parametrize("name", TAKING_SIZES)
+def test_functions_that_take_changing_sizes(name, same):
+    f = TAKING_SIZES[name]
+    fast = sot.symbolic_translate(f)
+    for rows in (3, 4, 5, 6, 7, 1, 2, 8, 9):
+        x = paddle.rand([rows, 2])
+        x.stop_gradient = False
+        found, expected = fast(x), f(x)
+        same(found, expected)
+        if not expected.stop_gradient:
+            same(*(paddle.grad(result.square().sum(), x) for result in (found, expected)))
+    stats = sot.stats()
+    assert stats.graphs == stats.translations <= 3 and not stats.breaks

@@ -35,6 +35,10 @@ const TAKING: &[&str] = &[
     "interpolate",
     "linspace",
     "multinomial",
+    "new_empty",
+    "new_full",
+    "new_ones",
+    "new_zeros",
     "normal",
     "one_hot",
     "ones",
@@ -50,7 +54,9 @@ const TAKING: &[&str] = &[
     "tile",
     "to_tensor",
     "topk",
+    "unflatten",
     "uniform",
+    "upsample",
     "zeros",
 ];
 
