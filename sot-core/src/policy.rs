@@ -288,6 +288,9 @@ pub const MAX_GIVEN_WAY: u32 = 3;
 /// Maximum number of calls of a function that are left to CPython so that they fill the caches of cached functions
 /// (`functools.lru_cache`). After that, the graph breaks where a cached function has no result for its arguments.
 pub const MAX_FILLING: u32 = 4;
+/// Number of hits after which a translation that has met no tensor is given back to CPython, if none of its resume
+/// functions has met one. Until then it may still come to them in another branch.
+pub const HITS_WITHOUT_TENSORS: u64 = 64;
 /// Number of frames left to CPython by entries without new code after which the code is left alone.
 pub const MAX_FRAMES_LEFT: u32 = 64;
 /// Maximum number of simulations of one frame. A simulation is repeated when tracing has changed an object, or when a

@@ -767,3 +767,48 @@ def test_prompts_and_steps_of_a_decoder():
                 found, expected = ((out[:, -1:], past) for out, past in (found, expected))
     stats = sot.stats()
     assert stats.translations == stats.graphs <= 12 and not stats.breaks and not stats.fallbacks, stats
+
+
+def frames_of(fn, *args, calls=100):
+    """Call a translated function, and return for each call whether the frame ran the function's own code."""
+    seen = []
+
+    @sot.disable
+    def probe():
+        seen.append(sys._getframe(1).f_code is fn.__code__)
+
+    fast = sot.symbolic_translate(fn)
+    for _ in range(calls):
+        fast(probe, *args)
+    return seen
+
+
+def test_pieces_without_tensors_are_given_back():
+    """New code for a function that has a graph break and meets no tensor wins nothing."""
+
+    def fn(probe, rows):
+        total = np.zeros_like(rows[0])
+        probe()
+        for row in rows:
+            total += row * 2
+        return total
+
+    seen = frames_of(fn, np.ones([4, 3]))
+    assert not seen[0] and all(seen[70:])
+    assert sot.stats().graphs == 0 and sot.stats().breaks
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_pieces_are_kept_if_one_has_tensors(called):
+    def helper(probe, rows, x):
+        total = np.zeros_like(rows[0])
+        probe() if called else None
+        return x * float(total[0] + 2)
+
+    def fn(probe, rows, x):
+        None if called else probe()
+        return helper(probe, rows, x).sum() if len(rows) else None
+
+    seen = frames_of(fn, np.ones([4, 3]), paddle.ones([3]))
+    assert sot.stats().graphs and not sot.stats().fallbacks
+    assert called or not any(seen)

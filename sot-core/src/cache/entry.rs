@@ -1,6 +1,6 @@
 //! One translation of a code object: its guards, its new code, and its number of uses.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -8,13 +8,13 @@ use rustc_hash::FxHashSet;
 
 use crate::cpython::{self, CallTimes, FreshFrame};
 use crate::guard::{FrameView, GuardProgram, Identity};
+use crate::policy::HITS_WITHOUT_TENSORS;
 use crate::report::CountsUses;
 
 /// One translation, which is valid while its guards hold.
 pub struct CacheEntry {
     pub(super) guards: GuardProgram,
-    /// The new code; `None` leaves the frame to CPython.
-    pub code: Option<Py<PyAny>>,
+    code: Option<Py<PyAny>>,
     /// True if functions called by the new code run without the tracer.
     pub disable_eval_frame: bool,
     /// Fallback entry, tried last: it does not assume a number that the other entries specialise on.
@@ -24,6 +24,10 @@ pub struct CacheEntry {
     pub(super) replaces_unused: bool,
     /// The models among the arguments of the frame that the entry was made for, with their slots.
     models: Box<[(usize, Identity)]>,
+    /// True if the trace has met no tensor, and ended in the function itself.
+    is_without_tensors: bool,
+    /// True if frames are left to CPython although there is new code, since nothing is won by it.
+    is_given_back: AtomicBool,
     /// Number of hits. An atomic addition is not needed under the GIL.
     uses: AtomicU64,
     /// Id of the translation, as in reports.
@@ -55,6 +59,8 @@ impl CacheEntry {
             left: LeftToCPython::Some,
             replaces_unused: false,
             models: Box::default(),
+            is_without_tensors: false,
+            is_given_back: AtomicBool::new(false),
             uses: AtomicU64::new(0),
             id: 0,
             left_frames: AtomicU32::new(0),
@@ -123,6 +129,29 @@ impl CacheEntry {
             model.is_alive(frame.py())
                 && frame.argument(*slot).is_some_and(|object| !model.is(&object) && lasts(&object))
         })
+    }
+
+    /// Sets whether the new code has met nothing with tensors.
+    #[must_use]
+    pub fn without_tensors(self, is_without: bool) -> Self {
+        CacheEntry { is_without_tensors: is_without, ..self }
+    }
+
+    /// Returns the new code; `None` leaves the frame to CPython.
+    #[inline]
+    pub fn code(&self) -> Option<&Py<PyAny>> {
+        self.code.as_ref().filter(|_| !self.is_given_back.load(Ordering::Relaxed))
+    }
+
+    /// True if it is time to ask whether the new code of a translation without tensors wins anything.
+    #[inline]
+    pub(super) fn is_in_question(&self) -> bool {
+        self.is_without_tensors && self.uses.load(Ordering::Relaxed) == HITS_WITHOUT_TENSORS
+    }
+
+    /// Leaves the frames to CPython from now on.
+    pub(super) fn give_back(&self) {
+        self.is_given_back.store(true, Ordering::Relaxed);
     }
 
     /// Sets the id of the translation.

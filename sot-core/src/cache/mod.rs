@@ -99,13 +99,27 @@ impl CodeCache {
     }
 
     /// Counts a frame that an entry was found for. After [`MAX_FRAMES_LEFT`] frames for an entry without new code, the
-    /// code is left alone unless it has met tensors.
-    pub fn note_hit(&self, entry: &CacheEntry) {
-        if entry.code.is_some() {
+    /// code is left alone unless it has met tensors. Code of pieces none of which has met a tensor costs more than it
+    /// wins, and is given back.
+    pub fn note_hit(&self, py: Python<'_>, entry: &CacheEntry) {
+        if entry.code().is_some() {
             self.usage.note_hit();
+            if entry.is_in_question() && self.resumes_are_without_tensors(py) {
+                entry.give_back();
+            }
         } else if entry.left_frames.fetch_add(1, Ordering::Relaxed) == MAX_FRAMES_LEFT {
             self.leave_alone();
         }
+    }
+
+    /// True if no translation of a resume function of the code has met tensors, or might have in a function that it
+    /// called.
+    fn resumes_are_without_tensors(&self, py: Python<'_>) -> bool {
+        let has_tensors = |code: Py<PyAny>| {
+            let code = code.into_bound(py).cast_into::<PyCode>().ok();
+            code.as_ref().and_then(cache_of).is_some_and(|cache| cache.usage.may_have_met_tensors())
+        };
+        !self.resumes.all(py).into_iter().any(has_tensors)
     }
 
     /// Leaves the code to CPython for good, unless the user asked for it or it has met a tensor.

@@ -28,6 +28,8 @@ pub struct Usage {
     /// For each translation the resume functions that the frame began with calls of, as hashes.
     translated_with: Mutex<FxHashSet<Box<[u64]>>>,
     met_tensors: AtomicBool,
+    /// True if a translation ended within a function that was called, whose resume functions may meet tensors.
+    ended_in_call: AtomicBool,
 }
 
 impl Usage {
@@ -58,6 +60,16 @@ impl Usage {
     /// True if a translation of the code has met tensors.
     pub(super) fn has_met_tensors(&self) -> bool {
         self.met_tensors.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a translation ended within a function that was called.
+    pub fn note_end_in_call(&self) {
+        self.ended_in_call.store(true, Ordering::Relaxed);
+    }
+
+    /// True if a translation of the code, or a resume function of a function that it calls, may have met tensors.
+    pub(super) fn may_have_met_tensors(&self) -> bool {
+        self.has_met_tensors() || self.ended_in_call.load(Ordering::Relaxed)
     }
 
     /// Notes that a resume function was translated for a frame that begins with calls of these others, as hashes.
@@ -124,5 +136,6 @@ impl Usage {
         self.translations.store(0, Ordering::Relaxed);
         self.translated_with.lock().clear();
         self.met_tensors.store(false, Ordering::Relaxed);
+        self.ended_in_call.store(false, Ordering::Relaxed);
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn keep(mut collected: TranslationReport, failed: Vec<FailedGuard>) -
 /// Connects the report of a translation with its entry, so that it shows the number of uses and, if the user asked
 /// for details, the times of guards and calls.
 pub(super) fn attach<'py>(id: u64, entry: &Arc<CacheEntry>, frame: &impl FrameView<'py>) {
-    let Some(code) = &entry.code else { return };
+    let Some(code) = entry.code() else { return };
     let guards = report::has_details().then(|| {
         cpython::forget_call_times(code);
         entry.time_guards(frame)

@@ -93,7 +93,7 @@ impl FrameEvaluator for Translator {
         cache.refresh(forgetting::generation());
         if let Some(entry) = cache.find(frame) {
             stats::hit();
-            cache.note_hit(&entry);
+            cache.note_hit(frame.py(), &entry);
             return verdict(frame.py(), &entry);
         }
         let verdict = match registered::take_failure() {
@@ -126,7 +126,7 @@ impl FrameEvaluator for Translator {
 }
 
 fn verdict(py: Python<'_>, entry: &CacheEntry) -> Verdict {
-    match &entry.code {
+    match entry.code() {
         Some(code) => Verdict::Replace { code: code.clone_ref(py), disable_eval_frame: entry.disable_eval_frame },
         None => Verdict::Original { disable_eval_frame: entry.disable_eval_frame },
     }
@@ -247,7 +247,11 @@ fn translate_in_turn(
     if translation.met_tensors {
         cache.usage.note_tensors();
     }
-    if translation.entry.code.is_none() && !translation.met_tensors {
+    let ends_in_call = translation.reason.as_ref().is_some_and(|reason| reason.stack.len() > 1);
+    if ends_in_call {
+        cache.usage.note_end_in_call();
+    }
+    if translation.entry.code().is_none() && !translation.met_tensors {
         let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
         if !found_nothing && runtime.is_library(&file_of(&code)) {
             cache.directives.set_skip(true);
@@ -256,7 +260,9 @@ fn translate_in_turn(
         }
     }
     let is_model = |object: &Bound<'_, PyAny>| runtime.backend.models().may_hold_tensors(object);
-    let entry = Arc::new(translation.entry.of_translation(id).of_models_in(frame, &is_model));
+    let is_without_tensors = !translation.met_tensors && !ends_in_call && !always_compiles();
+    let entry = translation.entry.of_translation(id).of_models_in(frame, &is_model).without_tensors(is_without_tensors);
+    let entry = Arc::new(entry);
     collect::attach(id, &entry, frame);
     cache.entries.drop_replaced(&entry, frame, &|object| runtime.may_hold_tensors(object));
     cache.insert(&code, Arc::clone(&entry));
