@@ -113,8 +113,11 @@ impl CodeCache {
     }
 
     /// True if no translation of a resume function of the code has met tensors, or might have in a function that it
-    /// called.
+    /// called. False for a resume function itself, which goes on in others of the same original code.
     fn resumes_are_without_tensors(&self, py: Python<'_>) -> bool {
+        if self.origin().is_some() {
+            return false;
+        }
         let has_tensors = |code: Py<PyAny>| {
             let code = code.into_bound(py).cast_into::<PyCode>().ok();
             code.as_ref().and_then(cache_of).is_some_and(|cache| cache.usage.may_have_met_tensors())
