@@ -222,6 +222,8 @@ def test_a_number_on_the_left_of_a_tensor_of_changing_sizes(operation, number, d
 
 TAKING_SIZES = {
     "unflatten": lambda x: x.reshape([x.shape[0] * 2]).unflatten(0, [x.shape[0], 2]) * 2,
+    "view": lambda x: x.view([x.shape[0] * 2]) * 2,
+    "view, sizes in a list": lambda x: (x * 2).reshape([-1]).view([x.shape[0], 1, 2]) + 1,
     "upsample": lambda x: paddle.nn.functional.upsample(x.reshape([1, 1, -1, 2]), [x.shape[0] * 2, 6]) * 2,
 }
 if hasattr(paddle.Tensor, "new_zeros"):
@@ -245,3 +247,20 @@ def test_functions_that_take_changing_sizes(name, same):
             same(*(paddle.grad(result.square().sum(), x) for result in (found, expected)))
     stats = sot.stats()
     assert stats.graphs == stats.translations <= 3 and not stats.breaks
+
+
+def test_a_view_of_changing_sizes_that_is_written_to(same):
+    """A view shares memory with its tensor. What such a write does to both is left to eager mode."""
+
+    def f(x):
+        x = x * 2
+        view = x.view([x.shape[0] * 2])
+        view[0] = 5.0
+        return x + 1, view * 2
+
+    fast = sot.symbolic_translate(f)
+    for rows in (3, 4, 5, 6, 7, 1, 2, 8, 9):
+        x = paddle.rand([rows, 2])
+        same(fast(x), f(x))
+    stats = sot.stats()
+    assert stats.graphs and stats.translations <= 8 and not stats.fallbacks

@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use crate::backend::memory::views::{is_plain, Step};
+use crate::backend::memory::views::{self, is_plain, Step};
 use crate::backend::paddle::Paddle;
 
 use sot_core::cpython;
@@ -144,7 +144,8 @@ fn detach<'py>(
     Ok(copy)
 }
 
-/// Stands for a view of another shape; a view of another element type is refused.
+/// Stands for a view of another shape; a view of another element type is refused. The values among the sizes stand for
+/// numbers.
 fn view<'py>(
     paddle: &Paddle,
     receiver: &Bound<'py, PyAny>,
@@ -153,11 +154,14 @@ fn view<'py>(
     let shape = arguments.positional.get_item(0).map_err(|_| refused("view() with keyword arguments"))?;
     let is_shape =
         shape.is_instance_of::<PyList>() || shape.is_instance_of::<PyTuple>() || shape.is_instance_of::<PyInt>();
-    if arguments.keywords.is_some() || !is_shape || !arguments.positional.iter().all(|size| is_plain(paddle, &size)) {
+    let (sizes, numbers) = views::numbers_in(paddle, arguments.positional.as_any())?;
+    let is_shape = is_shape || paddle.is_value(&shape);
+    if arguments.keywords.is_some() || !is_shape || !is_plain(paddle, &sizes) {
         return Err(refused("a view with another element type"));
     }
     let value = receiver.call_method1(intern!(receiver.py(), "reshape"), arguments.positional.clone())?;
-    Ok(StandIn { value, again: Some(Step::method(receiver.py(), "view", &arguments.positional, None)) })
+    let again = Step::method(receiver.py(), "view", &arguments.positional, None).with_numbers(numbers);
+    Ok(StandIn { value, again: Some(again) })
 }
 
 /// A tensor with other numbers on its diagonal. The function that makes it is no method of a program's values.

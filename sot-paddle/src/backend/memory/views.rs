@@ -130,13 +130,10 @@ impl Views {
             return Ok(());
         }
         let mut found = Vec::new();
-        let one = 1_i64.into_pyobject(source.py())?.into_any();
-        let mut taken_out = |value: &Bound<'py, PyAny>| {
-            found.push(value.clone().unbind());
-            Ok(one.clone())
-        };
         for argument in rest.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values)) {
-            if !is_kept(paddle, &with_values(paddle, &argument, &mut taken_out)?) {
+            let (argument, numbers) = numbers_in(paddle, &argument)?;
+            found.extend(numbers);
+            if !is_kept(paddle, &argument) {
                 // The program's own functions may take any object. Their result then counts as one with memory of its
                 // own.
                 if kind == CallKind::Method || is_frameworks(callee)? {
@@ -205,6 +202,11 @@ impl Step {
         Step { function: None, method, source: None, rest, keywords, index: None, numbers: Vec::new() }
     }
 
+    /// Sets the values among the arguments whose numbers are needed to make the view again, in their order.
+    pub(crate) fn with_numbers(self, numbers: Vec<Py<PyAny>>) -> Step {
+        Step { numbers, ..self }
+    }
+
     /// The values whose numbers are needed to make the view again.
     pub(crate) fn numbers(&self) -> &[Py<PyAny>] {
         &self.numbers
@@ -258,6 +260,21 @@ impl Step {
             index: self.index,
         }
     }
+}
+
+/// Returns an argument with a number in the place of each graph value, and these values.
+pub(crate) fn numbers_in<'py>(
+    paddle: &Paddle,
+    argument: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyAny>, Vec<Py<PyAny>>)> {
+    let mut found = Vec::new();
+    let one = 1_i64.into_pyobject(argument.py())?.into_any();
+    let mut taken_out = |value: &Bound<'py, PyAny>| {
+        found.push(value.clone().unbind());
+        Ok(one.clone())
+    };
+    let plain = with_values(paddle, argument, &mut taken_out)?;
+    Ok((plain, found))
 }
 
 /// Returns the values among the results of a statement, each with its index if there are several results.

@@ -57,6 +57,7 @@ const TAKING: &[&str] = &[
     "unflatten",
     "uniform",
     "upsample",
+    "view",
     "zeros",
 ];
 
@@ -166,6 +167,12 @@ impl NumberValues {
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<bool> {
         self.is_any(paddle, args, keywords, &|value| Ok(self.has(paddle, value)))
+    }
+
+    /// True if all values among the arguments stand for numbers.
+    pub(crate) fn are_all(&self, paddle: &Paddle, args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        let is_other = |value: &Bound<'_, PyAny>| Ok(!self.has(paddle, value));
+        is_any_within(paddle, args.as_any(), &is_other).map(|other| !other)
     }
 
     /// True if a value that stands for a float is among the arguments of a statement.

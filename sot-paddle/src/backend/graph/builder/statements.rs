@@ -498,6 +498,9 @@ impl PaddleBuilder {
         {
             return Err(stand_in::refused("a tensor that may lie in the memory of another"));
         }
+        if method == "view" && !self.numbers.are_all(&self.paddle, &arguments.positional)? {
+            return Err(stand_in::refused("view() with a tensor in the place of a number"));
+        }
         let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
             let result = match items::in_steps(&self.paddle, method, arguments)? {
                 Some(steps) => {
