@@ -485,7 +485,10 @@ def test_functools_wraps(check):
 
 
 def test_layers_below_library_code_that_seldom_calls_them():
-    """Most calls of `Layer.__call__` here find nothing to translate. Those that do are not passed over."""
+    """Most calls of `Layer.__call__` here find nothing to translate. Those that do are not passed over.
+
+    The hits are those of `forward`, which is given back because it does nothing with a tensor, and of `Block`.
+    """
 
     class Block(nn.Layer):
         def forward(self, x):
@@ -508,7 +511,7 @@ def test_layers_below_library_code_that_seldom_calls_them():
     before = sot.stats().hits
     for _ in range(50):
         fast(x)
-    assert sot.stats().hits - before == 150, sot.stats()
+    assert sot.stats().hits - before == 100, sot.stats()
 
 
 def test_attributes_of_a_decorated_function(same):

@@ -24,8 +24,7 @@ pub struct CacheEntry {
     pub(super) replaces_unused: bool,
     /// The models among the arguments of the frame that the entry was made for, with their slots.
     models: Box<[(usize, Identity)]>,
-    /// True if the trace has met no tensor, and ended in the function itself.
-    is_without_tensors: bool,
+    gain: Gain,
     /// True if frames are left to CPython although there is new code, since nothing is won by it.
     is_given_back: AtomicBool,
     /// Number of hits. An atomic addition is not needed under the GIL.
@@ -36,6 +35,15 @@ pub struct CacheEntry {
     pub(super) left_frames: AtomicU32,
     /// Sorted addresses of the objects that the trace called or looked at; `None`: any object.
     met: Option<Box<[usize]>>,
+}
+
+/// What is gained by new code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Gain {
+    /// Graphs, or those of a function that is called in it may come.
+    Graphs,
+    /// The trace met no tensor, and ended in the function itself: only a resume function of it may have graphs.
+    InResumeFunctions,
 }
 
 /// The part of a frame that an entry leaves to CPython.
@@ -59,7 +67,7 @@ impl CacheEntry {
             left: LeftToCPython::Some,
             replaces_unused: false,
             models: Box::default(),
-            is_without_tensors: false,
+            gain: Gain::Graphs,
             is_given_back: AtomicBool::new(false),
             uses: AtomicU64::new(0),
             id: 0,
@@ -131,10 +139,10 @@ impl CacheEntry {
         })
     }
 
-    /// Sets whether the new code has met nothing with tensors.
+    /// Sets what is gained by the new code.
     #[must_use]
-    pub fn without_tensors(self, is_without: bool) -> Self {
-        CacheEntry { is_without_tensors: is_without, ..self }
+    pub fn with_gain(self, gain: Gain) -> Self {
+        CacheEntry { gain, ..self }
     }
 
     /// Returns the new code; `None` leaves the frame to CPython.
@@ -146,7 +154,7 @@ impl CacheEntry {
     /// True if it is time to ask whether the new code of a translation without tensors wins anything.
     #[inline]
     pub(super) fn is_in_question(&self) -> bool {
-        self.is_without_tensors && self.uses.load(Ordering::Relaxed) == HITS_WITHOUT_TENSORS
+        self.gain == Gain::InResumeFunctions && self.uses.load(Ordering::Relaxed) == HITS_WITHOUT_TENSORS
     }
 
     /// Leaves the frames to CPython from now on.

@@ -31,7 +31,7 @@ use crate::value_path::ValuePath;
 
 pub use directives::Directives;
 pub use entries::{Entries, Recurring};
-pub use entry::CacheEntry;
+pub use entry::{CacheEntry, Gain};
 pub use marks::{
     cache_of, copy_marks, disable, forbids, in_original, is_asked_for, is_resume_function, leave_alone,
     leave_making_alone, leave_size_open, own_cells_of, prologue_of, set_skipped_files, unit_of, untranslated, Request,

@@ -22,7 +22,7 @@ use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
-use crate::cache::{file_of, CacheEntry, CodeCache};
+use crate::cache::{file_of, CacheEntry, CodeCache, Gain};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
 use crate::env;
 use crate::error::{Extent, Reason, ReasonId, Unwind};
@@ -260,8 +260,9 @@ fn translate_in_turn(
         }
     }
     let is_model = |object: &Bound<'_, PyAny>| runtime.backend.models().may_hold_tensors(object);
-    let is_without_tensors = !translation.met_tensors && !ends_in_call && !always_compiles();
-    let entry = translation.entry.of_translation(id).of_models_in(frame, &is_model).without_tensors(is_without_tensors);
+    let has_tensors = translation.met_tensors || ends_in_call || always_compiles();
+    let gain = if has_tensors { Gain::Graphs } else { Gain::InResumeFunctions };
+    let entry = translation.entry.of_translation(id).of_models_in(frame, &is_model).with_gain(gain);
     let entry = Arc::new(entry);
     collect::attach(id, &entry, frame);
     cache.entries.drop_replaced(&entry, frame, &|object| runtime.may_hold_tensors(object));

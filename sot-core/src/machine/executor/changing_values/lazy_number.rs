@@ -162,7 +162,8 @@ impl<'py> OpcodeExecutor<'py> {
     /// (`grows`): a container that each call adds to never has the same contents again.
     pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str, grows: bool) -> Flow<()> {
         let History { policy, is_resumed, .. } = *self.trace.history;
-        if !is_resumed && !(grows && policy == ValuePolicy::Generalize) {
+        let is_refused = is_resumed || grows && policy == ValuePolicy::Generalize;
+        if !is_refused {
             return Ok(());
         }
         let was_another = self.trace.times_differed(tracker).is_some_and(|times_differed| times_differed > 0);

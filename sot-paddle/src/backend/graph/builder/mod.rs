@@ -5,10 +5,13 @@
 //! Gradients follow Paddle's grad mode at each `call`, which static mode obeys too: for a `no_grad` region inside a
 //! trace, the real grad mode is switched while the region's statements are built.
 
+mod call;
 mod node;
+mod operations;
 mod plan;
 mod refused;
 mod statements;
+mod twins;
 
 use std::sync::Arc;
 
@@ -43,6 +46,7 @@ use crate::backend::paddle::Paddle;
 use crate::backend::run;
 use crate::backend::run::second_passes;
 
+use call::StatementCall;
 use refused::{ProgramEnd, RefusedOperations};
 
 /// Builds one program.
@@ -258,7 +262,8 @@ impl GraphBuilder for PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = callee.py();
         let end = ProgramEnd::of(&self.target, py)?;
-        let made = self.with_own_code(callee, |builder| builder.append_call(kind, callee, args, kwargs));
+        let call = StatementCall { kind, callee: callee.clone(), args: args.clone(), keywords: kwargs.cloned() };
+        let made = self.with_own_code(callee, |builder| builder.append_call(&call));
         // The result of a write is the present value of its operand, so operations in place stay.
         if made.is_err() && kind != CallKind::InPlace {
             self.refused.note(&self.target, &end, py)?;
