@@ -32,10 +32,11 @@ use crate::guard::{FrameView, GuardProgram};
 use crate::log::{self, Channel};
 use crate::machine::runtime::Runtime;
 use crate::registered::{self, RegistrationFailure};
+use crate::report::FailedGuard;
 use crate::stance::Stance;
 use crate::stats;
 
-use attempt::translate_to_the_end;
+use attempt::{translate_to_the_end, Translation};
 use left_round::leave_round;
 use raised::raised_in_place;
 use report::{count_fallback, failed_guards, is_ours, place_of, tell_left, LeftPart};
@@ -228,6 +229,20 @@ fn translate_in_turn(
         cache.insert(&code, Arc::clone(&entry));
         return verdict(py, &entry);
     }
+    keep(runtime, cache, frame, account, translation, unmet)
+}
+
+/// Keeps a translation for later calls, unless only this call led to it, and returns what becomes of the frame.
+fn keep(
+    runtime: &'static Runtime,
+    cache: &CodeCache,
+    frame: &FreshFrame<'_, '_>,
+    account: &Account<'_>,
+    translation: Translation,
+    unmet: Vec<FailedGuard>,
+) -> Verdict {
+    let py = frame.py();
+    let code = frame.code();
     let id = collect::keep(translation.collected, unmet);
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
         if is_ours(reason) {

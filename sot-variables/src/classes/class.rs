@@ -228,6 +228,18 @@ impl ClassVariable {
         if let Some(made) = registered::call_class(cx, &class, args)? {
             return Ok(made);
         }
+        self.make_by_new(cx, this, &class, args)
+    }
+
+    /// Simulates `__new__` of the class, and `__init__` behind it.
+    fn make_by_new<'py>(
+        &self,
+        cx: &mut OpcodeExecutor<'py>,
+        this: VarId,
+        class: &Bound<'py, PyType>,
+        args: &CallArgs,
+    ) -> Flow<VarId> {
+        let of = cx.trace.vars.tracker(this);
         let new = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__new__"))?;
         let default_new = cx.py.get_type::<PyAny>().getattr("__new__")?;
         if let Some((new, tracker)) = &new {
@@ -237,14 +249,14 @@ impl ClassVariable {
             }
         }
         match new {
-            Some((new, _)) if new.is(&default_new) && is_abstract(&class)? => {
+            Some((new, _)) if new.is(&default_new) && is_abstract(class)? => {
                 // CPython's own error names the abstract methods, or is about arguments, whatever they are.
                 let has_arguments = !args.positional.is_empty() || !args.keywords.is_empty();
                 let new = default_new.clone();
-                cx.fold(|py| if has_arguments { new.call1((&class, py.None())) } else { new.call1((&class,)) })
+                cx.fold(|py| if has_arguments { new.call1((class, py.None())) } else { new.call1((class,)) })
             }
-            Some((new, _)) if new.is(&default_new) && is_plain(&class)? => {
-                let instance = InstanceVariable::make(cx, this, &class);
+            Some((new, _)) if new.is(&default_new) && is_plain(class)? => {
+                let instance = InstanceVariable::make(cx, this, class);
                 initialize(cx, this, instance, args)?;
                 Ok(instance)
             }
@@ -258,26 +270,26 @@ impl ClassVariable {
                 let new = cx.trace.wrap(&new, tracker);
                 let instance = cx.call(new, &args.with_receiver(this))?;
                 let made = cx.type_of(instance)?;
-                if made.cast::<PyType>().is_ok_and(|made| cpython::is_subtype(made, &class)) {
+                if made.cast::<PyType>().is_ok_and(|made| cpython::is_subtype(made, class)) {
                     initialize(cx, this, instance, args)?;
                 }
                 Ok(instance)
             }
             Some((new, _)) if cx.runtime.builtins.has(&new) => {
-                refuse_finalizer(&class)?;
+                refuse_finalizer(class)?;
                 let instance = cx.call_builtin(&new, &args.with_receiver(this), false)?;
                 initialize(cx, this, instance, args)?;
                 Ok(instance)
             }
-            _ if numpy::is_value_type(&class) => numpy::make(cx, &class, args),
+            _ if numpy::is_value_type(class) => numpy::make(cx, class, args),
             _ if is_value_type(class.as_any()) || is_struct_sequence(class.as_any()) => {
-                refuse_finalizer(&class)?;
+                refuse_finalizer(class)?;
                 decimal::of_context(cx, class.as_any(), |cx| cx.call_builtin(class.as_any(), args, true))
             }
-            _ if stand_in::is_parameter_type(&class) && is_in_text(cx) => {
+            _ if stand_in::is_parameter_type(class) && is_in_text(cx) => {
                 Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a type parameter made by a text that is evaluated"))
             }
-            _ if stand_in::is_parameter_type(&class) => stand_in::call(cx, class.clone().into_any().unbind(), args),
+            _ if stand_in::is_parameter_type(class) => stand_in::call(cx, class.clone().into_any().unbind(), args),
             _ => {
                 let name = tracker::name(class.as_any());
                 Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): instances are made by C code")))

@@ -143,26 +143,8 @@ pub fn call_descriptor<'py>(
         return Ok(result);
     }
     if is_inherited_from_storage(cx, descriptor, args)? {
-        if let [receiver, spec] = args.positional[..] {
-            // With an empty format, `__format__` of an instance of a subclass returns its `__str__`.
-            let is_format = descriptor.getattr("__name__")?.eq("__format__")?;
-            if is_format && cx.known_str(spec)?.is_some_and(|spec| spec.is_empty()) {
-                return object_model::convert(cx, receiver, "__str__", &[]);
-            }
-        }
-        if let Some((inner, receiver, storage)) = subclass::with_storage(cx, args)? {
-            if let Some(done) = subclass::by_own_methods(cx, descriptor, args, storage)? {
-                return Ok(done);
-            }
-            if let Some(value) = subclass::missing(cx, descriptor, receiver, &inner)? {
-                return Ok(value);
-            }
-            let result = call_descriptor(cx, descriptor, &inner)?;
-            if result == storage {
-                return Ok(receiver);
-            }
-            let unchanged = subclass::unchanged_text(cx, descriptor, (receiver, storage), result)?;
-            return Ok(unchanged.unwrap_or(result));
+        if let Some(result) = call_with_storage(cx, descriptor, args)? {
+            return Ok(result);
         }
     }
     let Some(&receiver) = args.positional.first() else { return cx.call_builtin(descriptor, args, false) };
@@ -204,6 +186,35 @@ pub fn call_descriptor<'py>(
     }
     let ty = receiver.python_type(&cx.trace);
     decimal::of_context(cx, &ty, |cx| cx.call_builtin(descriptor, args, pure))
+}
+
+/// Calls a C method that a subclass inherits with the receiver's storage, and returns the result; `None` if the receiver
+/// has none.
+fn call_with_storage<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    descriptor: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    if let [receiver, spec] = args.positional[..] {
+        // With an empty format, `__format__` of an instance of a subclass returns its `__str__`.
+        let is_format = descriptor.getattr("__name__")?.eq("__format__")?;
+        if is_format && cx.known_str(spec)?.is_some_and(|spec| spec.is_empty()) {
+            return object_model::convert(cx, receiver, "__str__", &[]).map(Some);
+        }
+    }
+    let Some((inner, receiver, storage)) = subclass::with_storage(cx, args)? else { return Ok(None) };
+    if let Some(done) = subclass::by_own_methods(cx, descriptor, args, storage)? {
+        return Ok(Some(done));
+    }
+    if let Some(value) = subclass::missing(cx, descriptor, receiver, &inner)? {
+        return Ok(Some(value));
+    }
+    let result = call_descriptor(cx, descriptor, &inner)?;
+    if result == storage {
+        return Ok(Some(receiver));
+    }
+    let unchanged = subclass::unchanged_text(cx, descriptor, (receiver, storage), result)?;
+    Ok(Some(unchanged.unwrap_or(result)))
 }
 
 /// Returns `__call__` of a function or method, bound; it is a C method.

@@ -87,19 +87,18 @@ impl TensorVariable {
             TensorAttribute::Break(why) | TensorAttribute::Outside { why, .. } => {
                 Err(Unwind::break_graph(ReasonId::TensorValue, why))
             }
-            TensorAttribute::Missing => match &self.source {
-                // An attribute that the program or a parameter class has set.
-                TensorSource::External(_) | TensorSource::Computed(_) => object_model::generic_get_attr(cx, this, name),
-                // A property of a parameter class, whose getter is followed.
-                TensorSource::Written(..) if self.has_property(cx, this, name)? => {
-                    object_model::generic_get_attr(cx, this, name)
-                }
-                TensorSource::Written(..) => {
-                    let why = format!("attribute '{name}' of a tensor that was changed in place");
-                    Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, why))
-                }
-            },
+            TensorAttribute::Missing => self.attribute_of_program(cx, this, name),
         }
+    }
+
+    /// Reads an attribute that the framework's class does not have: the program or a parameter class has set it, or
+    /// a parameter class has a property of that name, whose getter is followed.
+    fn attribute_of_program(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if matches!(self.source, TensorSource::Written(..)) && !self.has_property(cx, this, name)? {
+            let why = format!("attribute '{name}' of a tensor that was changed in place");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, why));
+        }
+        object_model::generic_get_attr(cx, this, name)
     }
 
     /// True if the tensor's class has a property of Python under the name.
