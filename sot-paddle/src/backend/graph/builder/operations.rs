@@ -146,6 +146,8 @@ impl PaddleBuilder {
         Ok(Some(gradients))
     }
 
+    /// Calls a method of a tensor. Methods that only eager tensors have, or that mean something else in a program, have
+    /// a stand-in.
     fn call_method<'py>(
         &mut self,
         method: &Bound<'py, PyString>,
@@ -153,40 +155,70 @@ impl PaddleBuilder {
         arguments: &MethodArguments<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bare = arguments.positional.is_empty() && arguments.keywords.is_none();
-        if bare
-            && method == "contiguous"
-            && in_place::is_contiguous_in_eager_mode(&self.paddle, &self.views, &self.histories, receiver)?
-        {
+        if bare && method == "contiguous" && self.is_contiguous_in_eager_mode(receiver)? {
             return Ok(receiver.clone());
         }
-        if method == "as_strided"
-            && !in_place::is_contiguous_in_eager_mode(&self.paddle, &self.views, &self.histories, receiver)?
-        {
+        self.refuse_unlike_method(method, receiver, arguments)?;
+        if let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? {
+            if let Some(again) = again {
+                self.views.note_step(&self.paddle, receiver, &value, again)?;
+            }
+            return Ok(value);
+        }
+        let result = self.call_in_steps(method, receiver, arguments)?;
+        if result.is(receiver) && method == "__getitem__" {
+            return self.view_of_all(receiver, &arguments.positional);
+        }
+        Ok(result)
+    }
+
+    fn is_contiguous_in_eager_mode(&self, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+        in_place::is_contiguous_in_eager_mode(&self.paddle, &self.views, &self.histories, tensor)
+    }
+
+    /// Refuses methods that give another result in a program than in eager mode: because of the tensor's layout, which a
+    /// program does not know, or because of an argument that is a tensor.
+    fn refuse_unlike_method(
+        &self,
+        method: &Bound<'_, PyString>,
+        receiver: &Bound<'_, PyAny>,
+        arguments: &MethodArguments<'_>,
+    ) -> PyResult<()> {
+        if method == "as_strided" && !self.is_contiguous_in_eager_mode(receiver)? {
             return Err(stand_in::refused("a tensor that may lie in the memory of another"));
         }
         if method == "view" && !self.numbers.are_all(&self.paddle, &arguments.positional)? {
             return Err(stand_in::refused("view() with a tensor in the place of a number"));
         }
-        let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
-            let result = match items::in_steps(&self.paddle, method, arguments)? {
-                Some(steps) => {
-                    let step = |part: Bound<'py, PyAny>, step| self.call_own(method, &part, &step);
-                    steps.into_iter().try_fold(receiver.clone(), step)?
-                }
-                None => self.call_own(method, receiver, arguments)?,
-            };
-            if !result.is(receiver) || method != "__getitem__" {
-                return Ok(result);
+        Ok(())
+    }
+
+    /// Calls a method, in several steps if an index needs them ([`items::in_steps`]).
+    fn call_in_steps<'py>(
+        &self,
+        method: &Bound<'py, PyString>,
+        receiver: &Bound<'py, PyAny>,
+        arguments: &MethodArguments<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match items::in_steps(&self.paddle, method, arguments)? {
+            Some(steps) => {
+                let step = |part: Bound<'py, PyAny>, step| self.call_own(method, &part, &step);
+                steps.into_iter().try_fold(receiver.clone(), step)
             }
-            // In eager mode, an index that selects all of a tensor returns a new tensor, a view.
-            let value = cpython::import(method.py(), "paddle")?.call_method1("assign", (result,))?;
-            let again = Step::method(method.py(), "__getitem__", &arguments.positional, None);
-            self.views.note_step(&self.paddle, receiver, &value, again)?;
-            return Ok(value);
-        };
-        if let Some(again) = again {
-            self.views.note_step(&self.paddle, receiver, &value, again)?;
+            None => self.call_own(method, receiver, arguments),
         }
+    }
+
+    /// Returns a new value for an index that selects all of a tensor. In eager mode it is a new tensor, a view; in
+    /// static mode it is the value itself.
+    fn view_of_all<'py>(
+        &mut self,
+        tensor: &Bound<'py, PyAny>,
+        index: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let value = cpython::import(tensor.py(), "paddle")?.call_method1("assign", (tensor,))?;
+        let again = Step::method(tensor.py(), "__getitem__", index, None);
+        self.views.note_step(&self.paddle, tensor, &value, again)?;
         Ok(value)
     }
 
