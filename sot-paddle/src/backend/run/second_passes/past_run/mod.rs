@@ -1,7 +1,10 @@
 //! Runs of programs, and the data that backward passes through them need. The first pass finds its data in the scope. A
-//! pass that keeps the graph also keeps the scope, its contents, and copies of the program's arguments. For the next
-//! pass the contents are put back into the scope, if that gives the same result. If the scope cannot be kept, the
-//! program runs again.
+//! pass that keeps the graph also keeps the scope, its contents ([`scope`]), and copies of the program's arguments. For
+//! the next pass the contents are put back into the scope, if that gives the same result. If the scope cannot be kept,
+//! the program runs again ([`repeat`]).
+
+mod repeat;
+mod scope;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,8 +19,7 @@ use super::copies;
 use super::gradient_flags::{is_on, leaves_to_switch_off};
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
-use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind};
-use super::reach::ProgramInput as Place;
+use super::pass::{make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind};
 use super::results::{self, ResultOf};
 use super::saved_inputs::{OverwrittenInputs, SavedVersions};
 use super::tenancy::ScopeTenancy;
@@ -74,6 +76,13 @@ struct GivenValues {
     /// What [`PastRun::hold`] has found, until the first pass.
     held: Option<Py<PyAny>>,
     _alive: Alive,
+}
+
+impl GivenValues {
+    /// The inputs and the parameters.
+    fn tensors(&self, py: Python<'_>) -> (Py<PyTuple>, Py<PyTuple>) {
+        (self.inputs.clone_ref(py), self.parameters.clone_ref(py))
+    }
 }
 
 /// Number of runs that no pass has released.
@@ -220,8 +229,7 @@ impl PastRun {
 
     /// Records the leaves without a gradient that the run was given with the running pass.
     fn note_leaves(&self, py: Python<'_>) -> PyResult<()> {
-        let given =
-            self.given.lock().as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
+        let given = self.given.lock().as_ref().map(|given| given.tensors(py));
         if let Some((inputs, parameters)) = given {
             note_leaves(leaves_to_switch_off(inputs.bind(py))?);
             note_leaves(leaves_to_switch_off(parameters.bind(py))?);
@@ -318,8 +326,7 @@ impl PastRun {
     /// Adds tensors to `sources` such that a pass for gradients with respect to them goes through this run. `false` if
     /// no pass may reach it.
     pub(super) fn sources<'py>(&self, py: Python<'py>, sources: &mut Vec<Bound<'py, PyAny>>) -> PyResult<bool> {
-        let given =
-            self.given.lock().as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
+        let given = self.given.lock().as_ref().map(|given| given.tensors(py));
         let Some((inputs, parameters)) = given else { return Ok(false) };
         for tensor in inputs.bind(py).iter().chain(parameters.bind(py).iter()) {
             let has_gradient = !tensor.getattr(intern!(py, "stop_gradient"))?.is_truthy()?;
@@ -359,199 +366,5 @@ impl PastRun {
             }
         }
         Ok(found)
-    }
-
-    /// Prepares the run for another pass.
-    fn keep(&self, py: Python<'_>) -> PyResult<()> {
-        self.tenancy.kept.store(true, Ordering::Relaxed);
-        self.keep_given(py)?;
-        let found = match self.given.lock().as_ref() {
-            Some(given) if given.saved.is_none() => {
-                (given.scope.clone_ref(py), given.inputs.clone_ref(py), given.parameters.clone_ref(py))
-            }
-            _ => return Ok(()),
-        };
-        let saved = {
-            let _quiet = cpython::suspend(py);
-            module(py)?.call_method1("save", found)?
-        };
-        if let Some(given) = self.given.lock().as_mut() {
-            given.saved = Some(saved.unbind());
-        }
-        Ok(())
-    }
-
-    /// Returns references to the contents of the scope, which the first pass needs. `None` if a pass has gone through
-    /// the run, or the scope has been emptied already.
-    pub(super) fn hold(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        if self.pass.load(Ordering::Relaxed) != 0 || self.emptied.lock().is_some() {
-            return Ok(None);
-        }
-        let found =
-            |given: &GivenValues| (given.scope.clone_ref(py), given.held.as_ref().map(|held| held.clone_ref(py)));
-        let Some((scope, held)) = self.given.lock().as_ref().map(found) else { return Ok(None) };
-        if held.is_some() {
-            return Ok(held);
-        }
-        let _quiet = cpython::suspend(py);
-        let held = module(py)?.call_method1("hold", (scope,))?.unbind();
-        if let Some(given) = self.given.lock().as_mut() {
-            given.held = Some(held.clone_ref(py));
-        }
-        Ok(Some(held))
-    }
-
-    /// Keeps the contents `held` for the first pass, if Paddle has emptied the scope since [`PastRun::hold`] and no
-    /// pass has gone through the run. Returns whether that is so.
-    pub(super) fn take_back(&self, held: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let py = held.py();
-        if self.pass.load(Ordering::Relaxed) != 0 {
-            return Ok(false);
-        }
-        let Some(scope) = self.given.lock().as_ref().map(|given| given.scope.clone_ref(py)) else { return Ok(false) };
-        let is_emptied = {
-            let _quiet = cpython::suspend(py);
-            module(py)?.call_method1("are_emptied", (scope,))?.is_truthy()?
-        };
-        if is_emptied {
-            self.tenancy.kept.store(true, Ordering::Relaxed);
-            *self.emptied.lock() = Some(held.clone().unbind());
-        }
-        Ok(is_emptied)
-    }
-
-    /// Puts the contents that the run left back into the scope, if the scope has been emptied before the first pass.
-    /// Returns `false` if that is impossible.
-    fn fill_for_first_pass(&self, py: Python<'_>) -> PyResult<bool> {
-        let Some(held) = self.emptied.lock().take() else { return Ok(true) };
-        if held.is_none(py) || self.tenancy.run.load(Ordering::Relaxed) != self.number {
-            return Ok(false);
-        }
-        let _quiet = cpython::suspend(py);
-        held.bind(py).call_method0("fill").map(|_| true)
-    }
-
-    /// Copies the inputs and parameters of the run, so that its statements can be called again.
-    pub(super) fn keep_given(&self, py: Python<'_>) -> PyResult<()> {
-        let tensors = match self.given.lock().as_ref() {
-            Some(given) if given.kept.is_none() => (given.inputs.clone_ref(py), given.parameters.clone_ref(py)),
-            _ => return Ok(()),
-        };
-        let kept = kept(py);
-        let _quiet = cpython::suspend(py);
-        module(py)?.call_method1("keep", (tensors.0, tensors.1, &kept))?;
-        if let Some(given) = self.given.lock().as_mut() {
-            given.kept = Some(kept.unbind());
-        }
-        Ok(())
-    }
-
-    /// True if the next pass computes the same as in eager mode when the scope has the contents that the first pass
-    /// found.
-    fn may_be_filled(&self, py: Python<'_>) -> PyResult<bool> {
-        let known = self.given.lock().as_ref().and_then(|given| {
-            let kept = given.kept.as_ref()?.clone_ref(py);
-            Some((kept, Arc::clone(&given.graph), given.inputs.clone_ref(py), given.parameters.clone_ref(py)))
-        });
-        let Some((kept, graph, inputs, parameters)) = known else { return Ok(false) };
-        let (inputs, parameters) = (inputs.bind(py), parameters.bind(py));
-        let viewed = PyList::empty(py);
-        for given in &graph.flow.viewed {
-            viewed.append(match *given {
-                Place::Input(at) => inputs.get_item(at)?,
-                Place::Parameter(at) => parameters.get_item(at)?,
-            })?;
-        }
-        let given = inputs.as_sequence().concat(parameters.as_sequence())?;
-        let _quiet = cpython::suspend(py);
-        module(py)?.call_method1("may_be_filled", (kept, given, viewed))?.is_truthy()
-    }
-
-    /// Restores the scope to the state that the first pass found. `false` if that is impossible.
-    fn fill(&self, py: Python<'_>) -> PyResult<bool> {
-        if self.tenancy.run.load(Ordering::Relaxed) != self.number {
-            return Ok(false);
-        }
-        // The former results are dropped first, because that empties the scope.
-        let former = self.filled.lock().take();
-        drop(former);
-        if !self.may_be_filled(py)? {
-            return Ok(false);
-        }
-        let saved = self.given.lock().as_ref().and_then(|given| Some(given.saved.as_ref()?.clone_ref(py)));
-        // A new executor for the backward pass needs a new one for the run.
-        let has_executors = self.generation == executors::generation();
-        if let Some(saved) = saved.filter(|saved| has_executors && !saved.is_none(py)) {
-            let _quiet = cpython::suspend(py);
-            saved.bind(py).call_method0("fill")?;
-            return Ok(true);
-        }
-        let filled =
-            self.again(py, |graph, inputs, _, parameters, scope| graph.run_again(inputs, parameters, scope))?;
-        let is_filled = filled.is_some();
-        *self.filled.lock() = filled;
-        Ok(is_filled)
-    }
-
-    /// Calls the graph's statements one by one. Returns a dict with the tensor of each result. `None` if that is
-    /// impossible, or may give other results.
-    pub(super) fn call_again(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let results = self.again(py, |graph, _, inputs, _, _| graph.call_again(inputs))?;
-        if let Some(results) = &results {
-            if let Some(hooks) = self.late.get(py) {
-                hooks.call_method1("register_on_statements", (results,))?;
-            }
-            let called = results.bind(py).cast::<PyDict>()?.clone().unbind();
-            self.called.lock().push(called);
-        }
-        Ok(results)
-    }
-
-    /// Like [`Self::call_again`], with leaves that share the memory of the inputs and parameters in their place.
-    pub(super) fn call_apart(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        self.again(py, |graph, _, inputs, parameters, _| {
-            let (py, graph) = (inputs.py(), Arc::clone(graph));
-            let call =
-                cpython::fastcall(py, "call", "", move |py, inputs| graph.call_again(&PyTuple::new(py, inputs)?))?;
-            Ok(cpython::import(py, "sot._late_hooks")?
-                .call_method1("call_on_leaves", (call, inputs, parameters))?
-                .unbind())
-        })
-    }
-
-    /// Does `work` with the inputs and parameters of the run, in their state at the run. `None` if the results may
-    /// differ from the results of the run.
-    fn again(
-        &self,
-        py: Python<'_>,
-        work: impl Fn(
-                &Arc<Graph>,
-                &Bound<'_, PyTuple>,
-                &Bound<'_, PyTuple>,
-                &Bound<'_, PyTuple>,
-                &Bound<'_, PyList>,
-            ) -> PyResult<Py<PyAny>>
-            + Send
-            + Sync
-            + 'static,
-    ) -> PyResult<Option<Py<PyAny>>> {
-        let given = self.given.lock().as_ref().and_then(|given| {
-            let kept = given.kept.as_ref()?.clone_ref(py);
-            let random_state = given.random_state.as_ref().map(|state| state.clone_ref(py));
-            let (inputs, parameters) = (given.inputs.clone_ref(py), given.parameters.clone_ref(py));
-            let for_statements = given.for_statements.as_ref().unwrap_or(&given.inputs).clone_ref(py);
-            let inputs = (inputs, for_statements);
-            Some((Arc::clone(&given.graph), inputs, parameters, given.scope.clone_ref(py), random_state, kept))
-        });
-        let Some((graph, (inputs, for_statements), parameters, scope, random_state, kept)) = given else {
-            return Ok(None);
-        };
-        let tensors = (inputs.clone_ref(py), parameters.clone_ref(py));
-        let work = cpython::fastcall(py, "again", "", move |py, _| {
-            work(&graph, inputs.bind(py), for_statements.bind(py), parameters.bind(py), scope.bind(py))
-        })?;
-        let _quiet = cpython::suspend(py);
-        let done = module(py)?.call_method1("again", (work, tensors.0, tensors.1, kept, random_state))?;
-        Ok((!done.is_none()).then(|| done.unbind()))
     }
 }
