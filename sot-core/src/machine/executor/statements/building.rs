@@ -1,32 +1,30 @@
-//! Statements: the operations that the trace puts into the graph, with the tensors and numbers from outside they
-//! take.
+//! Statements: the operations that the trace puts into the graph. Their inputs are in `inputs.rs`, their results in
+//! `results.rs`.
 
 use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
-use rustc_hash::{FxHashMap, FxHashSet};
+use pyo3::types::{PyDict, PyNotImplemented, PyTuple};
+use rustc_hash::FxHashSet;
 
-use super::in_place;
-use crate::backend::{Backend, CallKind, GraphBuilder, SizesMatter, TensorMeta};
-use crate::cpython::WeakRef;
-use crate::entity::{SymbolId, VarId};
+use super::results::{refuse_other_results, wrap_result, Results};
+use crate::backend::{Backend, CallKind, GraphBuilder, SizesMatter};
+use crate::entity::VarId;
 use crate::error::{Flow, Reason, ReasonId, Unwind};
 use crate::graph::StatementPlace;
-use crate::guard::{Identity, ObjectState, Test};
+use crate::guard::{ObjectState, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::executor::record::source_record;
-use crate::machine::executor::{object_model, CallArgs, OpcodeExecutor, Refused, Trace};
-use crate::machine::variable::GraphArgument;
+use crate::machine::executor::{object_model, CallArgs, OpcodeExecutor, Refused};
 use crate::operators;
 use crate::registered;
-use crate::tracker::{self, Tracker, TrackerId};
+use crate::tracker::TrackerId;
 
 /// The statement that is being made: which arguments it accepts, and which objects it depends on.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an answer of the backend about one kind of argument")]
 pub(crate) struct StatementInProgress {
     /// True if it accepts arrays as values of the graph.
-    takes_arrays: bool,
+    pub(super) takes_arrays: bool,
     /// True if it accepts open sizes as values of the graph.
     pub(in crate::machine::executor) takes_sizes: bool,
     /// How it uses integers.
@@ -88,83 +86,14 @@ struct StatementArguments<'py> {
     keyword_texts: Vec<String>,
 }
 
+impl<'py> StatementArguments<'py> {
+    /// The values of the positional arguments, and those of the keywords.
+    fn values(&self) -> impl Iterator<Item = Bound<'py, PyAny>> + '_ {
+        self.positional.iter().chain(self.keywords.iter().flat_map(PyDictMethods::values))
+    }
+}
+
 impl<'py> OpcodeExecutor<'py> {
-    /// Returns the symbol of a tensor from outside: a parameter of the graph, or an input passed at each call.
-    pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>, meta: &TensorMeta) -> Flow<SymbolId> {
-        if let Some(symbol) = self.trace.graph.inputs.symbol_of(variable) {
-            return Ok(symbol);
-        }
-        let tracker = self.trace.vars.tracker(variable);
-        let refuse = |error: PyErr| {
-            Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
-        };
-        // A function is called with one parameter after another, so a parameter that is an argument is an input.
-        let is_argument = matches!(self.trace.trackers.get(tracker), Tracker::Local { .. });
-        let is_parameter = self.runtime.backend.is_parameter(tensor)
-            && !is_argument
-            && !in_place::is_written(self, tracker)
-            && !self.trace.is_short_lived(tracker);
-        let name = self.trace.graph.symbols.next_name();
-        let make = |builder: &mut dyn GraphBuilder| {
-            if is_parameter {
-                builder.parameter(tensor)
-            } else {
-                builder.input(&name, tensor, meta)
-            }
-        };
-        let value = self.trace.graph.building.build(make).map_err(refuse)?;
-        let symbol = self.trace.graph.symbols.add_input(value);
-        if is_parameter {
-            self.trace.graph.inputs.add_parameter(symbol, variable, WeakRef::new(tensor, None).ok());
-            self.trace.guards.add(tracker, Test::Is(Identity::of(tensor)));
-        } else {
-            self.trace.graph.inputs.pass(symbol, variable);
-        }
-        Ok(symbol)
-    }
-
-    /// Returns the symbol of a number that is passed at each call.
-    pub(crate) fn number_input(&mut self, variable: VarId, number: &Bound<'py, PyAny>) -> PyResult<SymbolId> {
-        if let Some(symbol) = self.trace.graph.inputs.symbol_of(variable) {
-            return Ok(symbol);
-        }
-        // The program may compute the number once more, as in `a[i : i + n], b[i : i + n]`.
-        let tracker = self.trace.vars.tracker(variable);
-        let is_same = |other: VarId| self.trace.vars.tracker(other) == tracker;
-        if let Some(symbol) = self.trace.graph.inputs.passed_number(is_same) {
-            return Ok(symbol);
-        }
-        let name = self.trace.graph.symbols.next_name();
-        let value = self.trace.graph.building.build(|builder| builder.number(&name, number))?;
-        let symbol = self.trace.graph.symbols.add_input(value);
-        self.trace.graph.inputs.pass_number(symbol, variable);
-        Ok(symbol)
-    }
-
-    /// True if the statement that is being made accepts arrays that are passed at each call.
-    pub fn takes_arrays(&self) -> bool {
-        self.statement.takes_arrays
-    }
-
-    /// Returns an array as an argument of the statement that is being made, passed at each call. In `shape`, `None`
-    /// stands for an open size. Returns `None` if the statement accepts no arrays.
-    pub fn array_input(
-        &mut self,
-        variable: VarId,
-        array: &Bound<'py, PyAny>,
-        shape: &[Option<i64>],
-    ) -> Flow<Option<GraphArgument>> {
-        if !self.statement.takes_arrays {
-            return Ok(None);
-        }
-        let known = self.trace.graph.inputs.symbol_of(variable);
-        let symbol = if known.is_some() { known } else { new_array_input(self, variable, array, shape)? };
-        Ok(symbol.map(|symbol| {
-            let (value, text) = (self.trace.graph.value(symbol).unbind(), self.trace.graph.name(symbol).to_owned());
-            GraphArgument { value, text, holds_tensor: true }
-        }))
-    }
-
     /// Appends a statement and returns the variable of its result. `name` is the callee's text in the StatementIR.
     pub fn call_graph(
         &mut self,
@@ -225,8 +154,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let mut results = Results::default();
         if kind == CallKind::Api && registered::is_statement(callee) {
-            results = Results::of_followed_code(&self.trace, args, &given, reached);
-            refuse_other_results(self, &result, &results, &mut Vec::new())?;
+            results = Results::of_followed_code(&self.trace, given.values().zip(args.all()), reached);
+            refuse_other_results(self, &result, &results)?;
         }
         record(self, (kind, callee), name, given, (&result, results)).map(Ok)
     }
@@ -315,194 +244,6 @@ fn record<'py>(
         return Err(Unwind::break_graph(reason, format!("{name}, {after}, cannot be called again")));
     }
     Ok(variable)
-}
-
-fn new_array_input<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    variable: VarId,
-    array: &Bound<'py, PyAny>,
-    shape: &[Option<i64>],
-) -> PyResult<Option<SymbolId>> {
-    let name = cx.trace.graph.symbols.next_name();
-    let Some(value) = cx.trace.graph.building.build(|builder| builder.array(&name, array, shape))? else {
-        return Ok(None);
-    };
-    let symbol = cx.trace.graph.symbols.add_input(value);
-    cx.trace.graph.inputs.pass(symbol, variable);
-    Ok(Some(symbol))
-}
-
-/// The results of a statement while they are wrapped.
-#[derive(Default)]
-struct Results {
-    outputs: Vec<SymbolId>,
-    /// The variables of the objects wrapped so far, by address: an object that occurs twice is one variable.
-    known: FxHashMap<usize, VarId>,
-    /// True if a value may be given back that the graph had before, because code of the program has run.
-    by_program: bool,
-    /// The addresses of containers that existed before the call, and are no argument.
-    from_before: FxHashSet<usize>,
-}
-
-impl Results {
-    /// For a call that has run code of the program, which reaches these containers besides its arguments.
-    fn of_followed_code(
-        trace: &Trace<'_>,
-        args: &CallArgs,
-        given: &StatementArguments<'_>,
-        reached: FxHashSet<usize>,
-    ) -> Self {
-        let mut results = Results { by_program: true, from_before: reached, ..Results::default() };
-        let keywords = given.keywords.iter().flat_map(PyDictMethods::values);
-        for (value, variable) in given.positional.iter().chain(keywords).zip(args.all()) {
-            if !trace.runtime.is_constant(&value) {
-                results.known.insert(value.as_ptr() as usize, variable);
-                for held in held_by(&value) {
-                    note_containers(&held, &mut results.from_before);
-                }
-            }
-        }
-        results
-    }
-
-    /// Returns the variable of an object that has one already.
-    fn variable_of<'py>(&self, trace: &Trace<'py>, object: &Bound<'py, PyAny>) -> Option<VarId> {
-        let known = self.known.get(&(object.as_ptr() as usize)).copied();
-        if known.is_some() || !self.by_program {
-            return known;
-        }
-        let symbol = trace.graph.symbol_of(object)?;
-        let symbol_of = |variable| trace.vars.get(variable).symbol().or_else(|| trace.graph.inputs.symbol_of(variable));
-        trace.vars.iter().map(|(variable, _)| variable).find(|variable| symbol_of(*variable) == Some(symbol))
-    }
-}
-
-/// Returns what a list, tuple or dict holds.
-fn held_by<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
-    if let Ok(items) = object.cast::<PyTuple>() {
-        return items.iter().collect();
-    }
-    if let Ok(items) = object.cast::<PyList>() {
-        return items.iter().collect();
-    }
-    object.cast::<PyDict>().map(|entries| entries.values().iter().collect()).unwrap_or_default()
-}
-
-/// Notes the addresses of a container and of those in it.
-fn note_containers(object: &Bound<'_, PyAny>, found: &mut FxHashSet<usize>) {
-    let is_container =
-        object.is_instance_of::<PyList>() || object.is_instance_of::<PyDict>() || object.is_instance_of::<PyTuple>();
-    if is_container && found.insert(object.as_ptr() as usize) {
-        for held in held_by(object) {
-            note_containers(&held, found);
-        }
-    }
-}
-
-/// Wraps a statement's result: graph values become tensors, containers become containers of variables.
-fn wrap_result<'py>(cx: &mut OpcodeExecutor<'py>, result: &Bound<'py, PyAny>, results: &mut Results) -> Flow<VarId> {
-    if let Some(known) = results.variable_of(&cx.trace, result) {
-        return Ok(known);
-    }
-    let variable = wrap_new_result(cx, result, results)?;
-    if !cx.runtime.is_constant(result) {
-        results.known.insert(result.as_ptr() as usize, variable);
-    }
-    Ok(variable)
-}
-
-fn wrap_new_result<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    result: &Bound<'py, PyAny>,
-    results: &mut Results,
-) -> Flow<VarId> {
-    if let Some(meta) = cx.trace.graph.building.value_meta(result)? {
-        return Ok(wrap_value(cx, result, meta, &mut results.outputs));
-    }
-    if let Ok(items) = result.cast::<PyTuple>() {
-        let variables = items.iter().map(|item| wrap_result(cx, &item, results)).collect::<Flow<Vec<_>>>()?;
-        let tuple = cx.trace.tuple(variables);
-        return if items.is_exact_instance_of::<PyTuple>() { Ok(tuple) } else { of_class(cx, items, tuple) };
-    }
-    if let Ok(items) = result.cast::<PyList>() {
-        let items = items.iter().map(|item| wrap_result(cx, &item, results)).collect::<Flow<Vec<_>>>()?;
-        return Ok(cx.trace.list(items));
-    }
-    if let Ok(entries) = result.cast_exact::<PyDict>() {
-        let mut variables = Vec::new();
-        for (name, item) in entries {
-            let Ok(name) = name.extract::<String>() else {
-                let text = "an operation whose result is a dict with keys that are not strings";
-                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-            };
-            variables.push((name.into(), wrap_result(cx, &item, results)?));
-        }
-        let payload = (cx.runtime.factories.keyword_dict)(cx, variables)?;
-        return Ok(cx.trace.produce(payload));
-    }
-    if registered::container_of(result.get_type().as_any()).is_some() {
-        let name = tracker::name(result.get_type().as_any());
-        let text = format!("an operation whose result is a {name}; results may be tensors in tuples, lists and dicts");
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-    }
-    cx.wrap_fresh(result)
-}
-
-/// Breaks the graph at results of a function that is one statement if they may hold values of the graph elsewhere than
-/// in tuples, lists and dicts, such as in the closure of a function, or if they hold a list or dict that is not made by
-/// the call, or that holds itself. `around` has the containers that the result is in.
-fn refuse_other_results<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    result: &Bound<'py, PyAny>,
-    results: &Results,
-    around: &mut Vec<usize>,
-) -> Flow<()> {
-    if cx.runtime.is_constant(result) || cx.trace.graph.building.value_meta(result)?.is_some() {
-        return Ok(());
-    }
-    let address = result.as_ptr() as usize;
-    if results.known.contains_key(&address) {
-        return Ok(());
-    }
-    let name = tracker::name(result.get_type().as_any());
-    let refuse = |what: String| Err(Unwind::break_graph(ReasonId::UnsupportedCall, what));
-    let is_tuple = result.is_instance_of::<PyTuple>();
-    if !is_tuple && !result.is_instance_of::<PyList>() && !result.is_exact_instance_of::<PyDict>() {
-        return refuse(format!(
-            "a function that is one statement gives a {name}; tensors in tuples, lists and dicts are results"
-        ));
-    }
-    if !is_tuple && results.from_before.contains(&address) {
-        return refuse(format!("a function that is one statement gives a {name} that existed before the call"));
-    }
-    if around.contains(&address) {
-        return refuse(format!("a function that is one statement gives a {name} that holds itself"));
-    }
-    around.push(address);
-    for held in held_by(result) {
-        refuse_other_results(cx, &held, results, around)?;
-    }
-    around.pop();
-    Ok(())
-}
-
-/// Makes a named tuple of its class from the items.
-fn of_class<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyTuple>, items: VarId) -> Flow<VarId> {
-    let class = cx.wrap_fresh(object.get_type().as_any())?;
-    let make = cx.py.get_type::<PyTuple>().getattr("__new__")?;
-    cx.call_builtin(&make, &CallArgs::positional(vec![class, items]), false)
-}
-
-fn wrap_value<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    value: &Bound<'py, PyAny>,
-    meta: TensorMeta,
-    outputs: &mut Vec<SymbolId>,
-) -> VarId {
-    let symbol = cx.trace.graph.symbols.add_result(value.clone().unbind());
-    outputs.push(symbol);
-    let payload = (cx.runtime.factories.tensor)(symbol, meta);
-    cx.trace.produce(payload)
 }
 
 /// True if Python code has asked a graph value for something that only a tensor has. A refusal with a message (a

@@ -4,5 +4,7 @@
 
 pub(super) mod building;
 mod in_place;
+mod inputs;
 pub(super) mod refused_calls;
+mod results;
 pub(super) mod switches;
