@@ -95,6 +95,16 @@ impl Construction {
         }
     }
 
+    /// True if a new container refers back to an object in progress, itself included. It is then left empty until that
+    /// object exists.
+    pub(super) fn leaves_empty(&mut self, trace: &Trace<'_>, slots: &LocalSlots, container: VarId) -> bool {
+        let empty = !self.whole.contains(&container) && self.leads_back(trace, slots, container);
+        if empty {
+            self.unfilled.push(Unfilled::Contents(container));
+        }
+        empty
+    }
+
     /// True if a value refers back to an object in progress.
     fn leads_back(&mut self, trace: &Trace<'_>, slots: &LocalSlots, value: VarId) -> bool {
         if self.in_progress.is_empty() {
@@ -109,17 +119,6 @@ impl Construction {
 }
 
 impl CodeGen<'_, '_> {
-    /// True if a new container refers back to an object in progress, itself included. It is then left empty until
-    /// that object exists.
-    pub fn leaves_empty(&mut self, container: VarId) -> bool {
-        let is_whole = self.construction.whole.contains(&container);
-        let empty = !is_whole && self.construction.leads_back(self.trace, &self.slots, container);
-        if empty {
-            self.construction.unfilled.push(Unfilled::Contents(container));
-        }
-        empty
-    }
-
     /// Sets the attributes of a new object, or postpones that if they refer back to an object in progress.
     pub(super) fn fill_attributes_in_time(&mut self, object: VarId) -> Flow<()> {
         if self.construction.leads_back(self.trace, &self.slots, object) {

@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType, PyWeakrefReference};
+use pyo3::types::{PyString, PyWeakrefReference};
 
 use super::CodeGen;
 use crate::bytecode::Op;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Test};
-use crate::machine::variable::{Argument, VarId};
+use crate::machine::variable::Rebuild;
 use crate::readers;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 
@@ -19,19 +19,6 @@ fn builtin(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
 }
 
 impl CodeGen<'_, '_> {
-    /// Loads an object's `__dict__` without calling a `__getattribute__` of the program's.
-    pub fn load_instance_dict(&mut self, object: VarId) -> Flow<()> {
-        let py = self.trace.py;
-        let ty = self.trace.vars.get(object).python_type(self.trace);
-        if ty.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr) {
-            self.load(object)?;
-            return self.load_attr("__dict__");
-        }
-        let read = readers::own_read(py)?;
-        let name = Argument::string(py, "__dict__");
-        self.call(|cg| cg.load_const(read), [object.into(), name])
-    }
-
     /// Loads the tracker's value.
     pub(super) fn load_tracker(&mut self, id: TrackerId) -> Flow<()> {
         let py = self.trace.py;
@@ -42,7 +29,7 @@ impl CodeGen<'_, '_> {
             }
             Tracker::Globals => {
                 let globals = builtin(py, "globals")?;
-                self.call_bare(globals)
+                self.call_of(globals, [])
             }
             Tracker::Builtins => {
                 let module = cpython::import(py, "builtins")?.into_any().unbind();
@@ -104,7 +91,7 @@ impl CodeGen<'_, '_> {
 
     /// Calls a function with the tracker's value and these constants.
     fn call_on<const N: usize>(&mut self, function: Py<PyAny>, of: TrackerId, constants: [Py<PyAny>; N]) -> Flow<()> {
-        self.begin_call(|cg| cg.load_const(function))?;
+        self.begin_call_of(function)?;
         self.load_tracker(of)?;
         for constant in constants {
             self.load_const(constant)?;
@@ -126,7 +113,7 @@ impl CodeGen<'_, '_> {
     fn load_computed(&mut self, how: &Computation, of: &[TrackerId]) -> Flow<()> {
         if let Computation::Call(function) | Computation::Convert { function, .. } = how {
             let function = function.0.clone_ref(self.trace.py);
-            self.begin_call(|cg| cg.load_const(function))?;
+            self.begin_call_of(function)?;
         }
         for &number in of {
             self.load_tracker(number)?;
@@ -176,7 +163,7 @@ impl CodeGen<'_, '_> {
         let key = key.object(self.trace.py)?;
         if matches!(self.trace.trackers.get(of), Tracker::AsBuiltinBase { .. }) {
             let kept = readers::kept(self.trace.py)?;
-            self.begin_call(|cg| cg.load_const(kept))?;
+            self.begin_call_of(kept)?;
             self.load_tracker(of)?;
             self.load_key(&key)?;
             return self.end_call(2);
@@ -192,7 +179,7 @@ impl CodeGen<'_, '_> {
             return self.load_const(key.clone().unbind());
         }
         let reference = PyWeakrefReference::new(key)?.into_any().unbind();
-        self.begin_call(|cg| cg.load_const(reference))?;
+        self.begin_call_of(reference)?;
         self.end_call(0)
     }
 

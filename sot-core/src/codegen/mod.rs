@@ -22,8 +22,8 @@ use crate::bytecode::{BytecodeError, Op, Position};
 use crate::emit::Emitter;
 use crate::error::{Flow, Unwind};
 use crate::graph::StatementIR;
-use crate::machine::executor::{refuse_deep_values, BinaryOp, CallArgs, Checkpoints, CodeUnit, Trace};
-use crate::machine::variable::{Argument, VarId};
+use crate::machine::executor::{Checkpoints, CodeUnit, Trace};
+use crate::machine::variable::{Argument, Rebuild, VarId};
 use crate::resume::ResumeSource;
 use crate::trace::{FinishedTrace, ReturnTrace};
 use crate::tracker::{Tracker, TrackerId};
@@ -102,94 +102,22 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.finish(graphs)
     }
 
-    /// Loads a variable's value. A value made in the trace is made once; later loads give the same object.
-    pub fn load(&mut self, variable: VarId) -> Flow<()> {
-        if let Some(slot) = self.slots.of(variable) {
-            return self.emitter.op(Op::LOAD_FAST, slot);
-        }
-        if let Some(&cell) = self.slots.cells.get(&variable) {
-            return self.emitter.load_closure(cell);
-        }
-        refuse_deep_values()?;
-        let tracker = self.trace.vars.tracker(variable);
-        let known = self.trace.trackers.is_made(tracker) && self.trace.vars.get(variable).constant().is_some();
-        if self.trace.trackers.is_loadable(tracker) && !known {
-            self.load_tracker(tracker)?;
-            // A getter implemented in C may return another object at each read, so the first one is kept.
-            if !matches!(self.trace.trackers.get(tracker), Tracker::Getattr { .. }) {
-                return Ok(());
-            }
-            self.define(variable)?;
-            return self.load(variable);
-        }
-        let payload = self.trace.vars.get(variable);
-        if let Some(constant) = payload.constant() {
-            let constant = constant.clone_ref(self.trace.py);
-            return self.load_const(constant);
-        }
-        self.construction.begin(variable)?;
-        payload.reconstruct(self, variable)?;
-        self.construction.end();
-        if !self.slots.hold(variable) {
-            self.define(variable)?;
-        }
-        self.fill_attributes_in_time(variable)?;
-        self.fill()?;
-        self.load(variable)
+    /// Begins a call of a constant, whose arguments are loaded one by one.
+    fn begin_call_of(&mut self, callable: Py<PyAny>) -> Flow<()> {
+        self.before_callable()?;
+        self.load_const(callable)?;
+        self.after_callable()
     }
 
-    /// Takes the top of the stack as the variable's object. A kind that makes its object in steps calls this after
-    /// the first step, so that later steps may refer to the object.
-    pub fn define(&mut self, variable: VarId) -> Flow<()> {
-        let slot = self.slots.add(&mut self.emitter, variable);
-        self.emitter.op(Op::STORE_FAST, slot)
-    }
-
-    /// True if the variable's object has been made.
-    pub fn is_defined(&self, variable: VarId) -> bool {
-        self.slots.hold(variable)
-    }
-
-    /// Ends making a class. The last one to end fills the cells.
-    fn end_class(&mut self) -> Flow<()> {
-        self.construction.end_class();
-        while let Some(cell) = self.construction.next_open_cell() {
-            self.trace.vars.get(cell).restore_contents(self, cell)?;
+    /// `callable(*args)` of a constant.
+    fn call_of(&mut self, callable: Py<PyAny>, args: impl IntoIterator<Item = Argument>) -> Flow<()> {
+        self.begin_call_of(callable)?;
+        let mut given = 0;
+        for arg in args {
+            self.load_argument(arg)?;
+            given += 1;
         }
-        Ok(())
-    }
-
-    /// `object.name = value`, or `del object.name`.
-    pub fn store_attr(&mut self, object: VarId, name: &str, value: Option<Argument>) -> Flow<()> {
-        if let Some(value) = value {
-            self.load_argument(value)?;
-            self.load(object)?;
-            let index = self.emitter.name(name);
-            return self.op(Op::STORE_ATTR, index);
-        }
-        self.load(object)?;
-        let index = self.emitter.name(name);
-        self.op(Op::DELETE_ATTR, index)
-    }
-
-    /// Loads a globals dict.
-    pub fn load_globals(&mut self, tracker: TrackerId) -> Flow<()> {
-        if let Some(slot) = self.slots.of_globals(tracker) {
-            return self.emitter.op(Op::LOAD_FAST, slot);
-        }
-        self.load_tracker(tracker)
-    }
-
-    /// Begins a call whose arguments are loaded one by one.
-    pub fn begin_call(&mut self, callable: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
-        self.emitter.begin_call()?;
-        callable(self)?;
-        self.emitter.callable_loaded()
-    }
-
-    /// Ends a call with this many arguments.
-    pub fn end_call(&mut self, argc: u32) -> Flow<()> {
-        self.emitter.call(argc)
+        self.end_call(given)
     }
 
     /// Makes the value now, so that later loads give it in its present state.
@@ -216,86 +144,6 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.load_globals(tracker)?;
         let slot = self.slots.add_globals(&mut self.emitter, tracker);
         self.emitter.op(Op::STORE_FAST, slot)
-    }
-
-    /// Loads a constant.
-    pub fn load_const(&mut self, value: Py<PyAny>) -> Flow<()> {
-        self.emitter.load_const(value)
-    }
-
-    /// Loads an argument of a call. Containers are created anew.
-    pub fn load_argument(&mut self, argument: Argument) -> Flow<()> {
-        match argument {
-            Argument::Variable(variable) => self.load(variable),
-            Argument::Constant(object) => self.load_const(object),
-            Argument::Globals(tracker) => self.load_globals(tracker),
-            Argument::Tuple(items) => self.build(Op::BUILD_TUPLE, items),
-            Argument::List(items) => self.build(Op::BUILD_LIST, items),
-            Argument::Dict(entries) => {
-                let count = entries.len() as u32;
-                for (key, value) in entries {
-                    self.load_argument(key)?;
-                    self.load_argument(value)?;
-                }
-                self.op(Op::BUILD_MAP, count)
-            }
-        }
-    }
-
-    fn build(&mut self, op: Op, items: Vec<Argument>) -> Flow<()> {
-        let count = items.len() as u32;
-        items.into_iter().try_for_each(|item| self.load_argument(item))?;
-        self.op(op, count)
-    }
-
-    /// `callable(*args)`, with the callable given by the code that loads it.
-    pub fn call<A: Into<Argument>>(
-        &mut self,
-        callable: impl FnOnce(&mut Self) -> Flow<()>,
-        args: impl IntoIterator<Item = A>,
-    ) -> Flow<()> {
-        self.begin_call(callable)?;
-        let mut given = 0;
-        for arg in args {
-            self.load_argument(arg.into())?;
-            given += 1;
-        }
-        self.end_call(given)
-    }
-
-    /// `callable()`
-    pub(crate) fn call_bare(&mut self, callable: Py<PyAny>) -> Flow<()> {
-        self.begin_call(|cg| cg.load_const(callable))?;
-        self.end_call(0)
-    }
-
-    /// `callable(*args, **keywords)`
-    pub fn call_with(&mut self, callable: Argument, args: &CallArgs) -> Flow<()> {
-        self.begin_call(|cg| cg.load_argument(callable))?;
-        for value in args.all() {
-            self.load(value)?;
-        }
-        let given = args.all().count() as u32;
-        if args.keywords.is_empty() {
-            return self.end_call(given);
-        }
-        let names: Vec<&str> = args.keywords.iter().map(|(name, _)| &**name).collect();
-        self.emitter.call_with_keywords(self.trace.py, given, &names)
-    }
-
-    /// Writes one instruction with its plain operand.
-    pub fn op(&mut self, op: Op, arg: u32) -> Flow<()> {
-        self.emitter.op(op, arg)
-    }
-
-    /// Applies an operator to the two topmost stack items.
-    pub fn binary(&mut self, op: BinaryOp) -> Flow<()> {
-        self.emitter.binary(op)
-    }
-
-    /// `<top of stack>.name`
-    pub fn load_attr(&mut self, name: &str) -> Flow<()> {
-        self.emitter.load_attr(name)
     }
 
     /// Adds a resume function that the code uses, by the address of its code.

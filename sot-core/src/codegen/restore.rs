@@ -10,7 +10,7 @@ use crate::cpython;
 use crate::error::Flow;
 use crate::graph::StatementIR;
 use crate::machine::executor::{CallArgs, Name};
-use crate::machine::variable::{Argument, VarId};
+use crate::machine::variable::{Argument, Rebuild, VarId};
 use crate::side_effects::{key_of_entry, Effect};
 use crate::trace::{self, FinishedGraph};
 use crate::tracker::{Tracker, TrackerId};
@@ -20,7 +20,7 @@ impl CodeGen<'_, '_> {
     pub(super) fn call_graph(&mut self, graph: Option<FinishedGraph>) -> Flow<Vec<StatementIR>> {
         let Some(FinishedGraph { callable, inputs, outputs, ir }) = graph else { return Ok(Vec::new()) };
         let start = if self.ranges.is_beginning() { None } else { Some(self.emitter.begin_try()?) };
-        self.call(|cg| cg.load_const(callable), &inputs)?;
+        self.call_of(callable, inputs.iter().map(Argument::from))?;
         if let Some(start) = start {
             self.ranges.set_graph_call(start, self.emitter.end_try()?);
         }
@@ -126,7 +126,7 @@ impl CodeGen<'_, '_> {
         }
         let set = py.get_type::<PyAny>().getattr(hook)?.unbind();
         let args = [object.into(), Argument::string(py, name)].into_iter().chain(value.map(Argument::from));
-        self.call(|cg| cg.load_const(set), args)?;
+        self.call_of(set, args)?;
         self.op(Op::POP_TOP, 0)
     }
 

@@ -11,7 +11,7 @@ use crate::bytecode::{Instruction, Label, Op};
 use crate::cpython;
 use crate::error::Flow;
 use crate::machine::executor::{Checkpoint, Trace};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Rebuild, VarId};
 use crate::resume::ResumeSource;
 use crate::resume::{self, Entry, Item, ResumeKey, ResumeTarget, Slot, Value};
 use crate::version::PyVersion;
@@ -98,7 +98,7 @@ impl CodeGen<'_, '_> {
             return self.load(cell);
         }
         let make = cpython::import(self.trace.py, "types")?.getattr("CellType")?.unbind();
-        self.call_bare(make)
+        self.call_of(make, [])
     }
 
     /// Loads the values of a stack. Before 3.11 there is no `PUSH_NULL`: the resume function pushes a callable with a
@@ -110,7 +110,7 @@ impl CodeGen<'_, '_> {
             match item {
                 Item::Value(value) if is_called && !self.has_own_call(*value) => {
                     let callable = resume::own_callable(self.trace.py)?;
-                    self.begin_call(|cg| cg.load_const(callable))?;
+                    self.begin_call_of(callable)?;
                     self.load_value(*value)?;
                     self.end_call(1)?;
                 }
@@ -146,7 +146,7 @@ impl CodeGen<'_, '_> {
         let width = self.emitter.raised_width();
         if width > 1 {
             let parts = resume::exception_parts(self.trace.py)?;
-            self.begin_call(|cg| cg.load_const(parts))?;
+            self.begin_call_of(parts)?;
         }
         self.load_value(exception)?;
         if let Value::Left(local) = exception {

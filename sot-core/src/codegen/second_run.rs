@@ -9,6 +9,7 @@ use pyo3::types::PyCode;
 use super::CodeGen;
 use crate::bytecode::{Label, Op};
 use crate::error::Flow;
+use crate::machine::variable::Rebuild;
 use crate::resume::{self, SecondRun};
 
 /// Ranges of the new code whose exceptions get a handler at its end.
@@ -68,7 +69,7 @@ impl CodeGen<'_, '_> {
         let run = SecondRun::new(object, free)?.callable(py)?;
         let exception = self.emitter.catch(graph_call)?;
         let start = self.emitter.begin_try()?;
-        self.begin_call(|cg| cg.load_const(run))?;
+        self.begin_call_of(run)?;
         self.op(Op::LOAD_FAST, exception)?;
         self.op(Op::DELETE_FAST, exception)?;
         for cell in own..own + free {

@@ -8,7 +8,7 @@ use super::BreakCodeGen;
 use crate::bytecode::Op;
 use crate::error::Flow;
 use crate::machine::executor::{Checkpoint, Claim};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Rebuild, VarId};
 use crate::resume::ResumeSource;
 use crate::resume::{layout, Entry, Finish, Item, Value};
 
@@ -36,14 +36,14 @@ impl BreakCodeGen<'_, '_> {
             self.cg.emitter.end_handling()?;
         }
         let start = if drives_itself { Some(self.cg.emitter.begin_try()?) } else { None };
-        self.cg.begin_call(|cg| cg.load_const(hand_over))?;
+        self.cg.begin_call_of(hand_over)?;
         for &cell in &self.at.root().cells {
             self.cg.load_cell(cell)?;
         }
         for (level, frame) in frames.iter().enumerate() {
             if level > 0 {
                 let (maker, saved) = (frame.target.clone().maker(py)?, &self.at.frames[level]);
-                self.cg.begin_call(|cg| cg.load_const(maker))?;
+                self.cg.begin_call_of(maker)?;
                 self.cg.load_globals(saved.globals)?;
                 for &cell in &saved.cells {
                     self.cg.load_cell(cell)?;

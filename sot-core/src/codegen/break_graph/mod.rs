@@ -15,7 +15,7 @@ use super::{CodeGen, NewCode};
 use crate::bytecode::{Instruction, Label, Op};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::executor::{Block, BreakPoint, Checkpoint};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Rebuild, VarId};
 use crate::resume::{self, Entry, Finish, Item, ResumeSource, Value};
 use crate::trace::{BreakDetails, BreakTrace, FinishedGraph};
 use crate::tracker::Tracker;
@@ -169,7 +169,7 @@ impl BreakCodeGen<'_, '_> {
             // The frames that the instruction ran in stand for frames that the exception has left or is about to
             // leave. The frame that raises it again adds no traceback entry.
             let trim = resume::trim_traceback(self.cg.trace.py, level)?;
-            self.cg.begin_call(|cg| cg.load_const(trim))?;
+            self.cg.begin_call_of(trim)?;
             self.cg.op(Op::LOAD_FAST, exception)?;
             self.cg.end_call(1)?;
             self.cg.op(Op::POP_TOP, 0)?;

@@ -8,7 +8,7 @@ use crate::emit::after_loop;
 use crate::error::Flow;
 use crate::machine::executor::{CallArgs, Checkpoint};
 use crate::machine::opcode::{self, AtBreak};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Rebuild, VarId};
 use crate::resume::{self, Item};
 
 impl BreakCodeGen<'_, '_> {
@@ -219,7 +219,7 @@ impl BreakCodeGen<'_, '_> {
             self.call_frames(self.at, codes, &[iterator], Self::load_operands)?;
         } else {
             let advance = resume::advance(self.cg.trace.py)?;
-            self.cg.call(|cg| cg.load_const(advance), [iterator])?;
+            self.cg.call_of(advance, [iterator.into()])?;
         }
         self.cg.emitter.end_guarded()?;
         self.cg.op(Op::UNPACK_SEQUENCE, 2)?;

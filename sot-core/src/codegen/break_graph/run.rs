@@ -9,7 +9,7 @@ use crate::cpython;
 use crate::error::Flow;
 use crate::machine::executor::{BreakPoint, Checkpoint};
 use crate::machine::opcode::{self, Native};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Rebuild, VarId};
 use crate::resume::{self, layout, Item, Value};
 
 impl BreakCodeGen<'_, '_> {
@@ -76,7 +76,7 @@ impl BreakCodeGen<'_, '_> {
     /// Raises the error of an unbound local variable in place of an instruction that leaves this many items.
     fn raise_unbound(&mut self, variable: String, left: usize) -> Flow<Option<bool>> {
         let raise = resume::unbound(self.cg.trace.py, variable)?;
-        self.cg.call_bare(raise)?;
+        self.cg.call_of(raise, [])?;
         if left == 0 {
             self.cg.op(Op::POP_TOP, 0)?;
         }
@@ -99,7 +99,7 @@ impl BreakCodeGen<'_, '_> {
         let shown = native::shown(self.cg.trace, at);
         for ((code, frame), variables) in codes.into_iter().zip(&at.frames[1..]).zip(&shown) {
             let function = function.clone_ref(self.cg.trace.py);
-            self.cg.begin_call(|cg| cg.load_const(function))?;
+            self.cg.begin_call_of(function)?;
             self.cg.load_const(code)?;
             self.cg.load_globals(frame.globals)?;
             let cells = if variables.cells.is_empty() { &[][..] } else { &frame.cells[..] };
@@ -116,7 +116,9 @@ impl BreakCodeGen<'_, '_> {
         let mut operands: Vec<VarId> = operands.iter().copied().filter(|operand| *operand != null).collect();
         operands.extend(shown.iter().rev().flat_map(|variables| variables.values.iter().copied()));
         let (&first, rest) = functions.split_first().ok_or_else(|| cannot("a call of no frame"))?;
-        self.cg.begin_call(|cg| cg.op(Op::LOAD_FAST, first))?;
+        self.cg.before_callable()?;
+        self.cg.op(Op::LOAD_FAST, first)?;
+        self.cg.after_callable()?;
         for &function in rest {
             self.cg.op(Op::LOAD_FAST, function)?;
         }
@@ -135,7 +137,7 @@ impl BreakCodeGen<'_, '_> {
     pub(super) fn load_asked(&mut self, operands: &[VarId], truth: Option<Py<PyAny>>) -> Flow<()> {
         match (truth, operands) {
             (Some(truth), [operand, held @ ..]) => {
-                self.cg.begin_call(|cg| cg.load_const(truth))?;
+                self.cg.begin_call_of(truth)?;
                 self.cg.load(*operand)?;
                 self.cg.end_call(1)?;
                 self.load_operands(held)
@@ -188,7 +190,7 @@ impl BreakCodeGen<'_, '_> {
     /// Updates the handled exception: `except*` replaces it by the part that it catches.
     pub(super) fn follow_handled(&mut self, stack: &mut [Item]) -> Flow<()> {
         let handled = resume::handled(self.cg.trace.py)?;
-        self.cg.call_bare(handled)?;
+        self.cg.call_of(handled, [])?;
         let exception = Value::Left(self.cg.emitter.store_new()?);
         if let Some(item) = stack.iter_mut().rev().find(|item| matches!(item, Item::Handling(_))) {
             *item = Item::Handling(exception);

@@ -11,7 +11,7 @@ use crate::bytecode::{Label, Op};
 use crate::cpython;
 use crate::error::Flow;
 use crate::machine::opcode::{self, Access};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Rebuild, VarId};
 use crate::tracker::Tracker;
 
 impl BreakCodeGen<'_, '_> {
