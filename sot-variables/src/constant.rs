@@ -62,7 +62,7 @@ impl Variable for ConstantVariable {
     /// Attributes of a value of the backend are folded if they are constants themselves.
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let value = self.value.bind(cx.py).clone();
-        if cx.runtime.backend.constants().is_constant(&value) {
+        if cx.runtime.backend().constants().is_constant(&value) {
             if let Some(found) = value.getattr_opt(&**name)?.filter(|found| cx.runtime.is_constant(found)) {
                 return Ok(Some(cx.trace.constant(found.unbind())));
             }

@@ -138,7 +138,7 @@ impl Variable for ModuleVariable {
             return Err(refuse());
         }
         let globals = cx.stack.frame().globals.dict.bind(cx.py).clone();
-        if cx.runtime.backend.own_code().calls_by_name(&module, name, &globals) {
+        if cx.runtime.backend().own_code().calls_by_name(&module, name, &globals) {
             let text = format!("replacing {name} of {}", self.text(&cx.trace));
             return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
         }

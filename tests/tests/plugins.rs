@@ -460,7 +460,7 @@ fn there_is_one_backend_for_each_library() {
             error.to_string().contains("runs with the backend \"toy\" and cannot start with \"another\""),
             "{error}"
         );
-        assert_eq!(Runtime::start(py, "toy").unwrap().backend.name(), "toy");
+        assert_eq!(Runtime::start(py, "toy").unwrap().backend().name(), "toy");
     });
 }
 

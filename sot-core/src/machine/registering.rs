@@ -214,7 +214,7 @@ fn framework_class(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Opt
     let Ok(class) = object.cast::<PyType>() else { return Ok(None) };
     let tensors = runtime.ask_backend(|backend| backend.tensor_type(object.py()))?;
     let is_of_tensors = tensors.cast::<PyType>().is_ok_and(|tensors| cpython::is_subtype(class, tensors));
-    let is_of_models = runtime.backend.models().entry_of(class)?.is_some();
+    let is_of_models = runtime.backend().models().entry_of(class)?.is_some();
     Ok((is_of_tensors || is_of_models).then(|| {
         let what = if is_of_tensors { "tensors" } else { "models" };
         format!("{} already knows what its instances are: {what}", runtime.package)
@@ -234,7 +234,7 @@ fn leave_frames(runtime: &Runtime, object: &Bound<'_, PyAny>, disables: Option<b
 /// Returns the code that a call of the object, or of an instance of the class, runs itself.
 fn own_code<'py>(runtime: &Runtime, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, pyo3::types::PyCode>>> {
     let own = match object.cast::<PyType>() {
-        Ok(class) => runtime.backend.models().entry_of(class)?,
+        Ok(class) => runtime.backend().models().entry_of(class)?,
         Err(_) => Some(object.clone()),
     };
     Ok(own.and_then(|own| own.cast_into::<PyFunction>().ok()).map(|function| cpython::function_code(&function)))

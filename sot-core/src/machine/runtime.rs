@@ -60,10 +60,9 @@ pub struct Runtime {
     pub observers: Vec<&'static ObserverRegistration>,
     /// The kinds that the executor itself makes.
     pub factories: &'static Factories,
-    /// The backend that builds and runs graphs.
-    pub backend: Box<dyn Backend>,
     /// Name of the Python package that uses the tracer, for messages.
     pub package: String,
+    backend: Box<dyn Backend>,
     backend_name: String,
     skipped_paths: Vec<String>,
     standard_library: String,
@@ -95,7 +94,7 @@ impl Runtime {
             let runtime = Runtime::new(py, backend, package)?;
             RUNTIME.set(runtime).ok();
             set_skipped_files(Box::new(|file| Runtime::get().is_some_and(|runtime| runtime.skips(file))));
-            set_hints(Box::new(|reason| Runtime::get()?.backend.user_interface().hint(reason)));
+            set_hints(Box::new(|reason| Runtime::get()?.backend().user_interface().hint(reason)));
         }
         let runtime = RUNTIME.get().ok_or_else(|| PyImportError::new_err(cannot_start("no runtime")))?;
         let running = &runtime.backend_name;
@@ -141,6 +140,11 @@ impl Runtime {
             standard_library,
             installed_paths,
         })
+    }
+
+    /// The backend that builds and runs graphs.
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.backend
     }
 
     /// Asks the backend for required information. An error counts as a fault of the backend.

@@ -149,7 +149,7 @@ fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> F
 
 /// Guards that the tensors which enter a graph that writes in place share memory as they do now.
 fn assume_sharing(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    let Some(memory) = cx.runtime.backend.value_memory().filter(|_| cx.trace.graph.has_effects()) else {
+    let Some(memory) = cx.runtime.backend().value_memory().filter(|_| cx.trace.graph.has_effects()) else {
         return Ok(());
     };
     let (mut tensors, mut trackers) = (Vec::new(), Vec::new());

@@ -274,7 +274,7 @@ fn keep(
             cache.found_nothing();
         }
     }
-    let is_model = |object: &Bound<'_, PyAny>| runtime.backend.models().may_hold_tensors(object);
+    let is_model = |object: &Bound<'_, PyAny>| runtime.backend().models().may_hold_tensors(object);
     let has_tensors = translation.met_tensors || ends_in_call || always_compiles();
     let gain = if has_tensors { Gain::Graphs } else { Gain::InResumeFunctions };
     let entry = translation.entry.of_translation(id).of_models_in(frame, &is_model).with_gain(gain);

@@ -51,7 +51,7 @@ fn refusal(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> PyErr {
 /// Returns the shapes of the arguments that are tensors.
 fn shapes(runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> Vec<(ValuePath, Vec<i64>)> {
     let shape_of = |(name, object): &(String, Bound<'_, PyAny>)| {
-        let meta = runtime.backend.is_tensor(object).then(|| runtime.backend.meta(object).ok()).flatten()?;
+        let meta = runtime.backend().is_tensor(object).then(|| runtime.backend().meta(object).ok()).flatten()?;
         let shape = meta.shape.into_iter().collect::<Option<Vec<_>>>()?;
         Some((ValuePath::argument(name), shape))
     };

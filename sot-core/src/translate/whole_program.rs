@@ -36,7 +36,7 @@ pub(super) fn is_wanted(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame
     IS_ON.load(Ordering::Relaxed)
         && !cache.directives.is_root()
         && is_given_tensors(runtime, frame)
-        && !runtime.backend.own_code().is_written_with(&file_of(&frame.code()))
+        && !runtime.backend().own_code().is_written_with(&file_of(&frame.code()))
 }
 
 /// True if an argument is a tensor, or a container that holds one.
@@ -45,7 +45,7 @@ pub(super) fn is_given_tensors(runtime: &Runtime, frame: &FreshFrame<'_, '_>) ->
 }
 
 fn holds_tensor(runtime: &Runtime, object: &Bound<'_, PyAny>) -> bool {
-    let is_tensor = |object: Bound<'_, PyAny>| runtime.backend.is_tensor(&object);
+    let is_tensor = |object: Bound<'_, PyAny>| runtime.backend().is_tensor(&object);
     if let Ok(items) = object.cast_exact::<PyTuple>() {
         items.iter().take(ITEMS).any(is_tensor)
     } else if let Ok(items) = object.cast_exact::<PyList>() {
@@ -53,6 +53,6 @@ fn holds_tensor(runtime: &Runtime, object: &Bound<'_, PyAny>) -> bool {
     } else if let Ok(items) = object.cast_exact::<PyDict>() {
         items.iter().take(ITEMS).any(|(_, value)| is_tensor(value))
     } else {
-        runtime.backend.is_tensor(object)
+        runtime.backend().is_tensor(object)
     }
 }

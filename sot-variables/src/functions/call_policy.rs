@@ -140,7 +140,7 @@ fn make<'py>(cx: &mut OpcodeExecutor<'py>, callable: &Bound<'py, PyAny>, args: &
         let text = format!("{} is made of values not known while tracing", tracker::name(callable));
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     };
-    if let Some((object, test)) = cx.runtime.backend.own_code().foundation(CallKind::Api, callable)? {
+    if let Some((object, test)) = cx.runtime.backend().own_code().foundation(CallKind::Api, callable)? {
         let tracker = cx.trace.trackers.constant(object);
         cx.trace.guards.add(tracker, Test::Object(test));
     }

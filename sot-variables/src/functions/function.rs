@@ -149,7 +149,7 @@ pub(super) fn follow_or_call<'py>(
         // Only if no argument carries gradients: they would not flow through control flow inside a program.
         plain &= tensor.map_or(payload.constant().is_some(), |tensor| !tensor.meta().gradient.flows);
     }
-    let found = if plain { cx.runtime.backend.own_code().statement_of(function)? } else { None };
+    let found = if plain { cx.runtime.backend().own_code().statement_of(function)? } else { None };
     let Some((callee, reads)) = found else { return follow(cx, this, function, args) };
     let call = |cx: &mut OpcodeExecutor<'py>| {
         guard_identity(cx, this, &function.clone().into_any().unbind());

@@ -307,7 +307,7 @@ impl Variable for ArrayVariable {
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
         if let Some((_, _, array)) = real(&cx.trace, this)? {
-            if let Some(value) = cx.runtime.backend.constants().known_data(&array)? {
+            if let Some(value) = cx.runtime.backend().constants().known_data(&array)? {
                 return Ok(GraphArgument { value: value.unbind(), text: self.text(&cx.trace), holds_tensor: false });
             }
         }

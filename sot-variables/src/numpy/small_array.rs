@@ -101,7 +101,7 @@ fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// program.
 pub(crate) fn is_of_numbers(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = object.py();
-    if !is_array(object)? || Runtime::get().is_some_and(|runtime| runtime.backend.is_tensor(object)) {
+    if !is_array(object)? || Runtime::get().is_some_and(|runtime| runtime.backend().is_tensor(object)) {
         return Ok(false);
     }
     let kind: String = object.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
@@ -335,7 +335,7 @@ pub(crate) fn graph_argument<'py>(cx: &mut OpcodeExecutor<'py>, array: VarId) ->
     }
     let mut given = ArgumentCopies::default();
     let Some(copy) = given.outside(cx, array)? else { return Ok(None) };
-    let known = cx.runtime.backend.constants().known_data(&copy)?;
+    let known = cx.runtime.backend().constants().known_data(&copy)?;
     let arguments = Arguments { positional: PyTuple::empty(cx.py), keywords: PyDict::new(cx.py), given };
     Ok(arguments.settle(cx)?.and(known))
 }

@@ -116,7 +116,7 @@ impl TensorVariable {
         value: Option<VarId>,
     ) -> Flow<()> {
         let known = value.map(|value| cx.known(value)).transpose()?.flatten();
-        match (cx.runtime.backend.eager_tensors().written_attribute(name, known.as_ref())?, value) {
+        match (cx.runtime.backend().eager_tensors().written_attribute(name, known.as_ref())?, value) {
             (WrittenAttribute::Gradient { flows, stopped_by, switched_by }, Some(value))
                 if self.set_gradient(cx, this, (name, value), flows, (stopped_by, &switched_by))? =>
             {
@@ -202,7 +202,7 @@ impl TensorVariable {
     /// True for a parameter from outside that was changed in place.
     fn is_written_parameter(&self, trace: &Trace<'_>) -> bool {
         match &self.source {
-            TensorSource::Written(_, object) => trace.runtime.backend.is_parameter(object.bind(trace.py)),
+            TensorSource::Written(_, object) => trace.runtime.backend().is_parameter(object.bind(trace.py)),
             TensorSource::External(_) | TensorSource::Computed(_) => false,
         }
     }
@@ -213,7 +213,7 @@ impl TensorVariable {
         match &self.source {
             TensorSource::Computed(_) => Ok(true),
             TensorSource::Written(..) => Ok(false),
-            TensorSource::External(object) if cx.runtime.backend.is_parameter(object.bind(cx.py)) => Ok(false),
+            TensorSource::External(object) if cx.runtime.backend().is_parameter(object.bind(cx.py)) => Ok(false),
             TensorSource::External(_) => {
                 let kept = object_model::generic_get_attr(cx, this, &Rc::from(kept))?;
                 Ok(match kept {
@@ -302,7 +302,7 @@ impl TensorVariable {
     /// True if the tensor is one from outside, and its attribute `if_true` is true. Parameters have it all.
     fn takes_outside(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, if_true: &str) -> Flow<bool> {
         let Some(object) = self.object() else { return Ok(false) };
-        if cx.runtime.backend.is_parameter(object.bind(cx.py)) {
+        if cx.runtime.backend().is_parameter(object.bind(cx.py)) {
             return Ok(true);
         }
         match object_model::generic_get_attr(cx, this, &Rc::from(if_true))? {

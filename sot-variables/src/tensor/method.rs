@@ -67,7 +67,7 @@ impl TensorMethodVariable {
             TensorSource::Computed(_) => return Ok(None),
         };
         let tracker = cx.trace.vars.tracker(self.receiver);
-        let Some(found) = cx.runtime.backend.eager_tensors().layout_policy(&object, &self.name)? else {
+        let Some(found) = cx.runtime.backend().eager_tensors().layout_policy(&object, &self.name)? else {
             return Ok(None);
         };
         let effect = match found.effect {

@@ -35,7 +35,7 @@ use crate::tensor::method::{known_result, MethodEffect, TensorMethodVariable};
 sot_core::variable_kind! { "tensor", rank: 300, when: is_tensor, wrap: TensorVariable::wrap }
 
 fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
-    Runtime::get().is_some_and(|runtime| runtime.backend.is_tensor(object))
+    Runtime::get().is_some_and(|runtime| runtime.backend().is_tensor(object))
 }
 
 enum TensorSource {
@@ -164,7 +164,7 @@ impl TensorVariable {
         let of = cx.trace.trackers.constant(ty.clone().unbind());
         let Some((held, tracker)) = object_model::lookup_in_type(cx, &ty, of, &name.into())? else { return Ok(false) };
         object_model::guard_identity(cx, &held, tracker);
-        Ok(cx.runtime.backend.own_code().is_replaced(&held))
+        Ok(cx.runtime.backend().own_code().is_replaced(&held))
     }
 
     /// True if the type of tensors has a `__getattribute__` written in Python. Otherwise guards that this stays so.
@@ -201,7 +201,7 @@ impl TensorVariable {
         let Some(object) = cx.trace.vars.get(other).object().map(|object| object.bind(cx.py).clone()) else {
             return Ok(other);
         };
-        let Some(number) = cx.runtime.backend.constants().number_for(&self.meta, name, &object) else {
+        let Some(number) = cx.runtime.backend().constants().number_for(&self.meta, name, &object) else {
             return Ok(other);
         };
         cx.see(other)?;
@@ -213,7 +213,7 @@ impl TensorVariable {
     fn takes_as_number(&self, trace: &Trace<'_>, name: &str, other: VarId) -> Flow<Option<bool>> {
         let Some(scalar) = trace.vars.as_kind::<ChangingScalar>(other) else { return Ok(None) };
         let scalar = scalar.value.bind(trace.py);
-        let number = trace.runtime.backend.constants().number_for(&self.meta, name, scalar);
+        let number = trace.runtime.backend().constants().number_for(&self.meta, name, scalar);
         Ok(number.map(|number| cpython::is_number(number.bind(trace.py))))
     }
 
@@ -224,7 +224,7 @@ impl TensorVariable {
         {
             return Ok(None);
         }
-        let Some(equal) = cx.runtime.backend.constants().equals_none() else { return Ok(None) };
+        let Some(equal) = cx.runtime.backend().constants().equals_none() else { return Ok(None) };
         refuse_listed(cx, &self.python_type(&cx.trace), op.method())?;
         Ok(Some(cx.trace.boolean(equal == (op == CompareOp::Equal))))
     }
@@ -274,7 +274,7 @@ impl Variable for TensorVariable {
             TensorSource::External(object) | TensorSource::Written(_, object) => {
                 object.bind(trace.py).get_type().into_any()
             }
-            TensorSource::Computed(_) => or_object_type(trace, trace.runtime.backend.tensor_type(trace.py)),
+            TensorSource::Computed(_) => or_object_type(trace, trace.runtime.backend().tensor_type(trace.py)),
         }
     }
 

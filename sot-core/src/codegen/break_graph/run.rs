@@ -131,7 +131,7 @@ impl BreakCodeGen<'_, '_> {
     pub(super) fn truth(&self, branch: &Instruction) -> Flow<Option<Py<PyAny>>> {
         // Other branches leave their operand on the stack.
         let asks = opcode::describe(branch.opcode).tests_truth();
-        Ok(if asks { self.cg.trace.runtime.backend.eager_tensors().truth(self.cg.trace.py)? } else { None })
+        Ok(if asks { self.cg.trace.runtime.backend().eager_tensors().truth(self.cg.trace.py)? } else { None })
     }
 
     pub(super) fn load_asked(&mut self, operands: &[VarId], truth: Option<Py<PyAny>>) -> Flow<()> {

@@ -200,7 +200,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Asks the backend what a call means.
     pub fn call_policy(&mut self, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<CallPolicy> {
-        let backend = &*self.runtime.backend;
+        let backend = self.runtime.backend();
         let mut given = AskedArguments { cx: self, args, unwind: None };
         let policy = fault::in_backend(|| backend.call_policy(callable, &mut given));
         given.unwind.map_or(Ok(policy), Err)

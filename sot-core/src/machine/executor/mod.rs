@@ -274,7 +274,7 @@ fn with_location(cx: &OpcodeExecutor<'_>, mut unwind: Unwind) -> Unwind {
             let why = reason.id;
             let forbids = |frame: &&Frame| {
                 let code = frame.code.object.bind(cx.py);
-                cache::forbids(code, what) || cx.runtime.backend.user_interface().forbids(code, what, why)
+                cache::forbids(code, what) || cx.runtime.backend().user_interface().forbids(code, what, why)
             };
             reason.forbidden_by = cx.stack.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
         }

@@ -190,10 +190,10 @@ impl<'py> OpcodeExecutor<'py> {
             // CPython keeps one object of each small number. Different values are never one object, except for a NaN,
             // which differs from itself.
             let equal = left.eq(&right)?;
-            if self.runtime.backend.constants().is_one_object(&left) {
+            if self.runtime.backend().constants().is_one_object(&left) {
                 return Ok(equal);
             }
-            let is_frameworks = self.runtime.backend.constants().is_constant(&left);
+            let is_frameworks = self.runtime.backend().constants().is_constant(&left);
             if !equal && left.eq(&left)?
                 || !is_frameworks && left.extract::<i64>().is_ok_and(|number| SINGLETON_INTEGERS.contains(&number))
             {

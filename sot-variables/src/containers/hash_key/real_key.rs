@@ -80,7 +80,7 @@ pub(super) fn key_object<'py>(
     let hash = followed_hash(cx, variable)?;
     let Some(hash) = hash else {
         // A parameter is the same object in all calls, so its identity is guarded.
-        if let Some(object) = object.filter(|object| cx.runtime.backend.is_parameter(object)) {
+        if let Some(object) = object.filter(|object| cx.runtime.backend().is_parameter(object)) {
             return with_guarded_identity(cx, variable, &object);
         }
         *equality = Equality::Identity(variable, false);

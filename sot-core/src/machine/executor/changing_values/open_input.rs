@@ -158,7 +158,9 @@ fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
             if let Some(known) = cx.trace.graph.inputs.known_size(&of, *axis) {
                 return Ok(known);
             }
-            let Some(size) = cx.runtime.backend.open_values().size_function(cx.py)? else { return Err(needs(cx, id)) };
+            let Some(size) = cx.runtime.backend().open_values().size_function(cx.py)? else {
+                return Err(needs(cx, id));
+            };
             let at = cx.trace.integer(*axis as i64)?;
             let value = cx.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, at]))?;
             cx.trace.graph.inputs.note_size(of, *axis, value);

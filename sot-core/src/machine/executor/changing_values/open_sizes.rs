@@ -26,10 +26,10 @@ impl OpcodeExecutor<'_> {
 
     /// Makes the sizes that are to be left open unknown in the meta of a tensor from outside.
     pub fn leave_sizes_open(&mut self, tensor: &Bound<'_, PyAny>, tracker: TrackerId, meta: &mut TensorMeta) {
-        if !self.trace.trackers.is_sourced(tracker) || self.runtime.backend.is_parameter(tensor) {
+        if !self.trace.trackers.is_sourced(tracker) || self.runtime.backend().is_parameter(tensor) {
             return;
         }
-        let marked = self.runtime.backend.eager_tensors().marked_dimensions(tensor);
+        let marked = self.runtime.backend().eager_tensors().marked_dimensions(tensor);
         self.leave_axes_open(tracker, &marked, &mut meta.shape);
     }
 

@@ -197,7 +197,7 @@ fn told_apart_by_identity<'py>(trace: &Trace<'py>, id: VarId) -> Option<(Tracker
 /// Notes a tensor that a plug-in has found. If a tracker has found two tensors, new code would load one for both.
 pub(in crate::machine::executor) fn note_fetched(trace: &mut Trace<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
     let is_foreign = matches!(trace.trackers.get(tracker), Tracker::Foreign { .. });
-    if is_foreign && trace.runtime.backend.is_tensor(object) {
+    if is_foreign && trace.runtime.backend().is_tensor(object) {
         let address = object.as_ptr() as usize;
         if *trace.identities.fetched.entry(tracker).or_insert(address) != address {
             trace.identities.contradiction = Some(tracker);

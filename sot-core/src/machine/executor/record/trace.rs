@@ -67,7 +67,7 @@ impl<'py> Trace<'py> {
             trackers,
             identities: IdentityMap::default(),
             guards,
-            graph: FunctionGraph::new(py, &*runtime.backend),
+            graph: FunctionGraph::new(py, runtime.backend()),
             effects: SideEffects::default(),
             raised: Raised::default(),
             observable_drops: ObservableDrops::default(),

@@ -397,7 +397,7 @@ fn assume_argument<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, kept: &mu
 /// Takes the state of an object from outside, which the statement may read. It is guarded when the call has been made.
 fn assume_state<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
     let tracker = cx.trace.vars.tracker(variable);
-    let backend = &*cx.runtime.backend;
+    let backend = cx.runtime.backend();
     if !cx.trace.trackers.is_sourced(tracker) || backend.is_tensor(object) || cpython::is_atom(object) {
         return Ok(());
     }
@@ -415,7 +415,7 @@ fn assume_state<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bou
 
 /// Returns the state of an object, and the addresses of what it holds; `None` if it holds too much.
 fn state_of(trace: &Trace<'_>, object: &Bound<'_, PyAny>) -> PyResult<Option<(ObjectState, FxHashSet<usize>)>> {
-    let backend = &*trace.runtime.backend;
+    let backend = trace.runtime.backend();
     let framework = StateOfFramework {
         is_opaque: &|object| backend.is_tensor(object),
         notes: &|object| if backend.models().may_hold_tensors(object) { backend.models().notes() } else { &[] },

@@ -119,7 +119,7 @@ impl<'py> Search<'_, 'py> {
             return Ok(Some(Hidden::Unsearched));
         }
         self.left -= 1;
-        if self.runtime.backend.is_tensor(object) {
+        if self.runtime.backend().is_tensor(object) {
             let is_value = self.models().becomes_value(found_in.instance, found_in.container);
             return Ok((!is_value).then(|| Hidden::Tensor(place.to_owned())));
         }
@@ -291,7 +291,7 @@ impl<'py> Search<'_, 'py> {
     }
 
     fn models(&self) -> &dyn Models {
-        self.runtime.backend.models()
+        self.runtime.backend().models()
     }
 }
 

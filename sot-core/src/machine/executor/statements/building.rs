@@ -114,7 +114,7 @@ impl<'py> OpcodeExecutor<'py> {
         args: &CallArgs,
     ) -> Flow<Result<VarId, Refused>> {
         let reached = std::mem::take(&mut self.statement.reached);
-        let begun = StatementInProgress::of(&*self.runtime.backend, kind, callee);
+        let begun = StatementInProgress::of(self.runtime.backend(), kind, callee);
         // An argument can be a statement of its own, such as the size of a tensor.
         let outer = std::mem::replace(&mut self.statement, begun);
         let result = self.append_statement((kind, callee, name), args, reached);
@@ -142,7 +142,7 @@ impl<'py> OpcodeExecutor<'py> {
             Ok(result) => result,
             Err(error) => return refusal(self, name, &error, before).map(Err),
         };
-        if let Some((object, test)) = self.runtime.backend.own_code().foundation(kind, callee)? {
+        if let Some((object, test)) = self.runtime.backend().own_code().foundation(kind, callee)? {
             let tracker = self.trace.trackers.constant(object);
             self.trace.guards.add(tracker, Test::Object(test));
         }

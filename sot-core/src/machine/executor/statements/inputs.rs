@@ -24,7 +24,7 @@ impl<'py> OpcodeExecutor<'py> {
         };
         // A function is called with one parameter after another, so a parameter that is an argument is an input.
         let is_argument = matches!(self.trace.trackers.get(tracker), Tracker::Local { .. });
-        let is_parameter = self.runtime.backend.is_parameter(tensor)
+        let is_parameter = self.runtime.backend().is_parameter(tensor)
             && !is_argument
             && !in_place::is_written(self, tracker)
             && !self.trace.is_short_lived(tracker);
