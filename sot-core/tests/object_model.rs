@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyFunction, PyString, PyType};
-use sot_core::cpython::{self, GetattrHook, Getter, WeakRef};
+use sot_core::cpython::{self, DescriptorKind, GetattrHook, Getter, WeakRef};
 
 use interpreter::with_python;
 
@@ -245,6 +245,27 @@ fn weak_references_tell_of_death() {
         ] {
             assert_eq!(cpython::supports_weakref(&get(expression)), supported, "{expression}");
             assert_eq!(WeakRef::new(&get(expression), None).is_ok(), supported, "{expression}");
+        }
+    });
+}
+
+#[test]
+fn kinds_of_descriptors() {
+    with_classes(|_, get| {
+        for (expression, kind) in [
+            ("f", DescriptorKind::Function),
+            ("list.__dict__['append']", DescriptorKind::Method),
+            ("list.__dict__['__len__']", DescriptorKind::SlotWrapper),
+            ("dict.__dict__['fromkeys']", DescriptorKind::CClassMethod),
+            ("list.__dict__['__new__']", DescriptorKind::BuiltinFunction),
+            ("staticmethod(f)", DescriptorKind::StaticMethod),
+            ("classmethod(f)", DescriptorKind::ClassMethod),
+            ("Plain.prop", DescriptorKind::Property),
+            ("Slots.a", DescriptorKind::Member),
+            ("type.__dict__['__dict__']", DescriptorKind::Getset),
+            ("type('property', (), {})()", DescriptorKind::Other),
+        ] {
+            assert_eq!(DescriptorKind::of(&get(expression)), kind, "{expression}");
         }
     });
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::CodeGen;
 use crate::bytecode::Op;
-use crate::cpython;
+use crate::cpython::{self, DescriptorKind};
 use crate::error::Flow;
 use crate::graph::StatementIR;
 use crate::machine::executor::{CallArgs, Name};
@@ -112,16 +112,14 @@ impl CodeGen<'_, '_> {
         let ty = self.trace.vars.get(object).python_type(self.trace);
         let Ok(ty) = ty.cast::<PyType>() else { return self.store_attr(object, name, value.map(Argument::from)) };
         // A class of the program with such a name is none of these.
-        let in_c = |found: &Bound<'_, PyAny>| {
-            ["member_descriptor", "getset_descriptor"].contains(&cpython::builtin_type_name(found))
-        };
+        let in_c = |found: &Bound<'_, PyAny>| DescriptorKind::of(found).is_c_attribute();
         let found = cpython::type_lookup(ty, &PyString::intern(py, name));
         if found.is_some_and(|found| cpython::is_data_descriptor(&found) && !in_c(&found)) {
             return self.restore_entry(object, name, value);
         }
         let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
         let found = cpython::type_lookup(ty, &PyString::intern(py, hook));
-        if found.is_none_or(|found| cpython::builtin_type_name(&found) != "function") {
+        if found.is_none_or(|found| DescriptorKind::of(&found) != DescriptorKind::Function) {
             return self.store_attr(object, name, value.map(Argument::from));
         }
         let set = py.get_type::<PyAny>().getattr(hook)?.unbind();

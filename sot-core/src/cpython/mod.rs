@@ -38,6 +38,7 @@ pub use objects::callable::{
     call_giving, call_giving_arguments, call_method_with_names, call_with_names, call_with_vector, fastcall,
     fastcall_taking,
 };
+pub use objects::descriptor::DescriptorKind;
 pub use objects::dict::{all_keys, dict_get, dict_lacks, is_kept_under, proxied_dict, same_text};
 pub use objects::embedded::{
     ArrayField, Embedded, EmbeddedNumber, EmbeddedObject, NumberField, SharedNumber, SharedValue, ThreadFlag,

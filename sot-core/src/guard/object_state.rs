@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::constants::same_constant;
 use super::{Identity, ObjectTest};
-use crate::cpython;
+use crate::cpython::{self, DescriptorKind};
 use crate::policy::{MAX_STATE_BYTES, MAX_STATE_PARTS};
 use crate::tracker;
 
@@ -246,7 +246,7 @@ fn objects_in_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Boun
 /// True if the class has no attribute of this name, or a method in C.
 fn is_by_c(class: &Bound<'_, PyType>, name: &str) -> bool {
     let found = cpython::type_lookup(class, &PyString::intern(class.py(), name));
-    found.is_none_or(|found| matches!(cpython::builtin_type_name(&found), "wrapper_descriptor" | "method_descriptor"))
+    found.is_none_or(|found| DescriptorKind::of(&found).is_c_method())
 }
 
 /// Returns keys and values of a dict in turn, in its order.

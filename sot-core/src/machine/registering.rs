@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyFunction, PyModule, PySet, PyString, PyType};
 
 use crate::cache;
-use crate::cpython;
+use crate::cpython::{self, DescriptorKind};
 use crate::machine::runtime::Runtime;
 use crate::registered::{self, RegistrationKind};
 use crate::tracker;
@@ -53,7 +53,7 @@ fn function_of_method<'py>(object: &Bound<'py, PyAny>, kind: &RegistrationKind) 
         return Ok(function);
     }
     // A class body contains these objects; calls find the function inside.
-    if matches!(cpython::builtin_type_name(object), "staticmethod" | "classmethod") {
+    if matches!(DescriptorKind::of(object), DescriptorKind::StaticMethod | DescriptorKind::ClassMethod) {
         return object.getattr(intern!(object.py(), "__func__"));
     }
     if !object.is_callable() {

@@ -10,7 +10,7 @@ use pyo3::types::{PyCFunction, PyDict, PyFunction, PyModule, PyString, PyType};
 use rustc_hash::FxHashSet;
 
 use super::RegistrationKind;
-use crate::cpython;
+use crate::cpython::{self, DescriptorKind};
 use crate::tracker;
 
 /// Returns the name of a module; an error if the object is no module.
@@ -55,7 +55,7 @@ pub fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
 
 /// The class of a method implemented in C.
 fn owner<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyType>> {
-    let is_descriptor = matches!(cpython::builtin_type_name(object), "method_descriptor" | "wrapper_descriptor");
+    let is_descriptor = DescriptorKind::of(object).is_c_method();
     let owner = is_descriptor.then(|| object.getattr(intern!(object.py(), "__objclass__")))?;
     owner.ok()?.cast_into().ok()
 }
@@ -143,7 +143,12 @@ fn is_unfinished(globals: &Bound<'_, PyDict>, name: &str) -> PyResult<bool> {
 
 /// True if the value is a Python function, static method, class method or property.
 fn is_in_python(value: &Bound<'_, PyAny>) -> bool {
-    let held = || matches!(cpython::builtin_type_name(value), "staticmethod" | "classmethod" | "property");
+    let held = || {
+        matches!(
+            DescriptorKind::of(value),
+            DescriptorKind::StaticMethod | DescriptorKind::ClassMethod | DescriptorKind::Property
+        )
+    };
     value.is_instance_of::<PyFunction>() || held()
 }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use sot_core::builtin;
-use sot_core::cpython::{self, GetattrHook};
+use sot_core::cpython::{self, DescriptorKind, GetattrHook};
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::variable::{Form, VarId};
@@ -79,7 +79,7 @@ fn refuse_other_writes(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
     let mut own = false;
     for base in ty.mro().iter() {
         let hook = cpython::class_dict(&base)?.get_item("__setattr__").ok();
-        let in_c = hook.is_some_and(|hook| cpython::builtin_type_name(&hook) != "function");
+        let in_c = hook.is_some_and(|hook| DescriptorKind::of(&hook) != DescriptorKind::Function);
         own |= in_c && !base.is(cx.py.get_type::<PyAny>());
     }
     if own || matches!(cx.see(this)?.form(), Form::Class | Form::Module) {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::side_effects::{key_of_entry, non_attribute_entry};
@@ -152,8 +152,7 @@ impl InstanceDictVariable {
     /// attribute.
     fn is_kept_in_c(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<bool> {
         let found = object_model::lookup(cx, self.object, name)?;
-        let kinds = ["member_descriptor", "getset_descriptor"];
-        Ok(found.is_some_and(|(found, _)| kinds.contains(&cpython::builtin_type_name(&found))))
+        Ok(found.is_some_and(|(found, _)| DescriptorKind::of(&found).is_c_attribute()))
     }
 }
 

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use sot_core::builtin;
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::variable::Rebuild;
@@ -139,9 +139,7 @@ impl Variable for CStateVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let found = object_model::lookup(cx, this, name)?;
-        let is_read = |found: &Bound<'_, PyAny>| {
-            matches!(cpython::builtin_type_name(found), "getset_descriptor" | "member_descriptor")
-        };
+        let is_read = |found: &Bound<'_, PyAny>| DescriptorKind::of(found).is_c_attribute();
         if found.is_some_and(|(found, _)| is_read(&found)) && !name.starts_with("__") {
             let object = self.object.bind(cx.py).clone();
             return cx.fold(|_| object.getattr(&**name)).map(Some);

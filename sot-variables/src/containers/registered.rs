@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyFunction, PyString, PyTuple, PyType};
 use sot_core::backend::ObjectTest;
 use sot_core::bytecode::Op;
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::foreign::{Foreign, ForeignFetch};
@@ -314,7 +314,7 @@ impl Variable for ContainerVariable {
                 let method = (cx.runtime.factories.method)(function, this);
                 Ok(Some(cx.trace.produce(method)))
             }
-            Some((found, _)) if cpython::builtin_type_name(&found) == "property" => {
+            Some((found, _)) if DescriptorKind::of(&found) == DescriptorKind::Property => {
                 object_model::get_attr(cx, this, name)
             }
             Some((found, tracker)) => {
@@ -346,7 +346,7 @@ impl Variable for ContainerVariable {
 
 /// True if the class attribute is a method in C.
 fn is_method(found: &Bound<'_, PyAny>) -> bool {
-    matches!(cpython::builtin_type_name(found), "method_descriptor" | "wrapper_descriptor")
+    DescriptorKind::of(found).is_c_method()
 }
 
 /// A C method bound to a registered container.

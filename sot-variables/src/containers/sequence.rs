@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyRange, PySlice, PyString, PyTuple};
 
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor, Trace};
 use sot_core::language::LANGUAGE;
@@ -215,7 +215,7 @@ pub(crate) fn times(cx: &mut OpcodeExecutor<'_>, factor: VarId) -> Flow<Option<i
         // `__rmul__` of a C number type refuses sequences.
         Some((found, tracker)) => {
             object_model::guard_identity(cx, &found, tracker);
-            cpython::builtin_type_name(&found) != "wrapper_descriptor" || subclass::value_of(cx, factor)?.is_none()
+            DescriptorKind::of(&found) != DescriptorKind::SlotWrapper || subclass::value_of(cx, factor)?.is_none()
         }
         None => false,
     };

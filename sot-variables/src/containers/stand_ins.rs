@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyLookupError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyIterator, PyList, PyString, PyTuple, PyType};
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{same_constant, Test};
@@ -235,7 +235,7 @@ fn attributes(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
             let held = class.getattr(intern!(object.py(), "__dict__"))?;
             for entry in held.call_method0(intern!(object.py(), "items"))?.try_iter()? {
                 let (name, found): (String, Bound<'_, PyAny>) = entry?.extract()?;
-                if cpython::builtin_type_name(&found) == "member_descriptor" {
+                if DescriptorKind::of(&found) == DescriptorKind::Member {
                     names.push(name);
                 }
             }
@@ -247,7 +247,7 @@ fn attributes(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 /// Returns an object's own attribute, from its dict or a slot.
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let found = cpython::type_lookup(&object.get_type(), &PyString::intern(object.py(), name));
-    if found.is_some_and(|found| cpython::builtin_type_name(&found) == "member_descriptor") {
+    if found.is_some_and(|found| DescriptorKind::of(&found) == DescriptorKind::Member) {
         return object.getattr_opt(name);
     }
     cpython::instance_dict(object).map_or(Ok(None), |dict| dict.get_item(name))

@@ -6,7 +6,7 @@ use once_cell::sync::Lazy;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyModule, PyString, PyType};
 use sot_core::backend::ObjectTest;
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
@@ -223,12 +223,12 @@ fn hidden_descriptor<'py>(
     let found = cpython::type_lookup(ty, &PyString::new(ty.py(), name));
     for class in ty.mro().iter() {
         let Ok(held) = cpython::class_dict(&class)?.get_item(name) else { continue };
-        let is_method = matches!(cpython::builtin_type_name(&held), "method_descriptor" | "wrapper_descriptor");
+        let is_method = DescriptorKind::of(&held).is_c_method();
         if is_method && code.check(&held.call_method1("__get__", (&receiver, receiver.get_type()))?) {
             return Ok((!found.is_some_and(|found| found.is(&held))).then_some(held));
         }
     }
-    if found.is_some_and(|found| cpython::builtin_type_name(&found) == "function") {
+    if found.is_some_and(|found| DescriptorKind::of(&found) == DescriptorKind::Function) {
         let text = format!("a method {name}() of C code, bound to an object whose class has another one");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }

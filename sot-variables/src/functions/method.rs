@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
-use sot_core::cpython::{self, Part};
+use sot_core::cpython::{self, DescriptorKind, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::{self, Tracker, TrackerId};
@@ -229,7 +229,7 @@ fn is_call_of(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, receiv
     let forms = [Form::Function, Form::Method, Form::BuiltinFunction, Form::BuiltinMethod];
     let ty = cx.type_of(receiver)?;
     Ok(forms.contains(&cx.see(receiver)?.form())
-        && cpython::builtin_type_name(descriptor) == "wrapper_descriptor"
+        && DescriptorKind::of(descriptor) == DescriptorKind::SlotWrapper
         && descriptor.getattr("__objclass__")?.is(&ty)
         && descriptor.getattr("__name__")?.eq("__call__")?)
 }
@@ -289,7 +289,7 @@ impl Variable for BuiltinMethodVariable {
         if let Some(Ok(bound)) = receiver.zip(self.name(trace).ok()).map(|(receiver, name)| receiver.getattr(&*name)) {
             return bound.get_type().into_any();
         }
-        let is_slot = cpython::builtin_type_name(self.descriptor.bind(trace.py)) == "wrapper_descriptor";
+        let is_slot = DescriptorKind::of(self.descriptor.bind(trace.py)) == DescriptorKind::SlotWrapper;
         let name = if is_slot { "MethodWrapperType" } else { "BuiltinMethodType" };
         let ty = cpython::import(trace.py, "types").and_then(|types| types.getattr(name));
         or_object_type(trace, ty)
@@ -337,7 +337,7 @@ impl Variable for BuiltinMethodVariable {
             return cg.load_attr(&name);
         }
         let get = descriptor.getattr("__get__")?.unbind();
-        if cpython::builtin_type_name(&descriptor) == "classmethod_descriptor" {
+        if DescriptorKind::of(&descriptor) == DescriptorKind::CClassMethod {
             let none = Argument::none(cg.py());
             return cg.call(|cg| cg.load_const(get), [none, self.receiver.into()]);
         }

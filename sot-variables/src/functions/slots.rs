@@ -5,7 +5,7 @@ use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyType};
 
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
 use sot_core::variable::{Form, VarId};
@@ -16,8 +16,7 @@ use crate::containers::sequence;
 /// Calls a special method in C on a value of exactly the type that defines it. Returns `None` for other methods, and
 /// for special methods that are not simulated here.
 pub fn call(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
-    let kind = cpython::builtin_type_name(descriptor);
-    if !matches!(kind, "wrapper_descriptor" | "method_descriptor") || !args.keywords.is_empty() {
+    if !DescriptorKind::of(descriptor).is_c_method() || !args.keywords.is_empty() {
         return Ok(None);
     }
     let name: String = descriptor.getattr("__name__")?.extract()?;

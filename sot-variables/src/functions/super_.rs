@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PySuper, PyTuple, PyType};
 
 use sot_core::builtin;
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::{Key, Tracker, TrackerId};
@@ -191,20 +191,21 @@ impl SuperVariable {
         if !self.on_class {
             return object_model::bind_descriptor(cx, self.receiver, name, found, tracker);
         }
-        match cpython::builtin_type_name(found) {
-            "classmethod" => object_model::bind_class_method(cx, self.receiver, found, tracker),
-            "staticmethod" => {
+        match DescriptorKind::of(found) {
+            DescriptorKind::ClassMethod => object_model::bind_class_method(cx, self.receiver, found, tracker),
+            DescriptorKind::StaticMethod => {
                 let inner = found.getattr("__func__")?;
                 let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
                 Ok(cx.trace.wrap(&inner, tracker))
             }
-            "classmethod_descriptor" => {
+            DescriptorKind::CClassMethod => {
                 let payload = (cx.runtime.factories.builtin_method)(found.clone().unbind(), self.receiver);
                 Ok(cx.trace.produce(payload))
             }
-            "function" | "method_descriptor" | "wrapper_descriptor" | "builtin_function_or_method" => {
-                Ok(cx.trace.wrap(found, tracker))
-            }
+            DescriptorKind::Function
+            | DescriptorKind::Method
+            | DescriptorKind::SlotWrapper
+            | DescriptorKind::BuiltinFunction => Ok(cx.trace.wrap(found, tracker)),
             _ if !cpython::is_descriptor(found) => Ok(cx.trace.wrap(found, tracker)),
             _ => Err(Unwind::break_graph(
                 ReasonId::UnsupportedAttribute,

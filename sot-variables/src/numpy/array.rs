@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use sot_core::bytecode::Op;
-use sot_core::cpython;
+use sot_core::cpython::DescriptorKind;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor, Trace};
 use sot_core::variable::{Argument, Form, Rebuild};
@@ -249,7 +249,7 @@ impl Variable for ArrayVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let descriptor = object_model::lookup(cx, this, name)?;
-        let is_read = |found: &Bound<'_, PyAny>| cpython::builtin_type_name(found) == "getset_descriptor";
+        let is_read = |found: &Bound<'_, PyAny>| DescriptorKind::of(found) == DescriptorKind::Getset;
         if name.starts_with("__") || !descriptor.is_some_and(|(found, _)| is_read(&found)) {
             return object_model::get_attr(cx, this, name);
         }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 use sot_core::backend::{CallKind, KnownResult, TensorAttribute, TensorMeta, WrittenAttribute};
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::Tracker;
@@ -104,7 +104,7 @@ impl TensorVariable {
     /// True if the tensor's class has a property of Python under the name.
     fn has_property(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<bool> {
         let found = object_model::lookup(cx, this, name)?;
-        Ok(found.is_some_and(|(found, _)| cpython::builtin_type_name(&found) == "property"))
+        Ok(found.is_some_and(|(found, _)| DescriptorKind::of(&found) == DescriptorKind::Property))
     }
 
     /// Writes an attribute, or deletes it.
@@ -295,7 +295,7 @@ impl TensorVariable {
         let ty = self.python_type(trace);
         let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
         let found = cpython::type_lookup(ty, &PyString::intern(trace.py, name));
-        let is_property = found.as_ref().is_some_and(|found| cpython::builtin_type_name(found) == "property");
+        let is_property = found.as_ref().is_some_and(|found| DescriptorKind::of(found) == DescriptorKind::Property);
         Ok(is_property || found.is_none() && self.is_one(trace))
     }
 
@@ -325,7 +325,9 @@ impl TensorVariable {
         let ty = self.python_type(trace);
         let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
         let found = cpython::type_lookup(ty, &PyString::intern(trace.py, name));
-        Ok(found.is_some_and(|found| matches!(cpython::builtin_type_name(&found), "function" | "method_descriptor")))
+        Ok(found.is_some_and(|found| {
+            matches!(DescriptorKind::of(&found), DescriptorKind::Function | DescriptorKind::Method)
+        }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod atom;
 pub(super) mod callable;
+pub(super) mod descriptor;
 pub(super) mod dict;
 pub(super) mod embedded;
 pub(super) mod function;

@@ -5,7 +5,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::type_::{builtin_type_name, class_dict, is_heap_type};
+use super::descriptor::DescriptorKind;
+use super::type_::{class_dict, is_heap_type};
 
 /// Returns the descriptors of the slots that a class and its bases have by `__slots__`.
 pub fn slots_of<'py>(class: &Bound<'py, PyType>) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -22,7 +23,7 @@ pub fn slots_of<'py>(class: &Bound<'py, PyType>) -> PyResult<Vec<Bound<'py, PyAn
         let held = class_dict(base.as_any())?.call_method0(intern!(base.py(), "values"))?;
         for held in held.try_iter()? {
             let held = held?;
-            if builtin_type_name(&held) == "member_descriptor" {
+            if DescriptorKind::of(&held) == DescriptorKind::Member {
                 found.push(held);
             }
         }

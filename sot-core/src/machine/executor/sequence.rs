@@ -6,7 +6,7 @@ use pyo3::types::PyType;
 
 use super::changing_values::open_number;
 use super::{limits, object_model, OpcodeExecutor};
-use crate::cpython;
+use crate::cpython::{self, DescriptorKind};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::{Form, VarId};
 
@@ -94,7 +94,7 @@ impl OpcodeExecutor<'_> {
         }
         let mut asks = |name: &str| -> Flow<bool> {
             let hook = object_model::lookup(self, iterable, &name.into())?;
-            Ok(hook.is_some_and(|(hook, _)| !cpython::builtin_type_name(&hook).ends_with("_descriptor")))
+            Ok(hook.is_some_and(|(hook, _)| !DescriptorKind::of(&hook).is_c_descriptor()))
         };
         let (length, hint) = (asks("__len__")?, asks("__length_hint__")?);
         if length {

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyFunction, PyString, PyType, PyTypeMethods};
 use sot_core::builtin;
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, Trace};
 use sot_core::tracker::{self, Tracker};
@@ -211,7 +211,7 @@ impl ClassVariable {
 }
 
 fn is_static_function(object: &Bound<'_, PyAny>) -> bool {
-    cpython::builtin_type_name(object) == "staticmethod"
+    DescriptorKind::of(object) == DescriptorKind::StaticMethod
 }
 
 fn initialize(cx: &mut OpcodeExecutor<'_>, class: VarId, instance: VarId, args: &CallArgs) -> Flow<()> {

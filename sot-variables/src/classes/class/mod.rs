@@ -7,7 +7,7 @@ use std::rc::Rc;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyTuple, PyType};
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
@@ -50,7 +50,7 @@ impl ClassVariable {
         let in_meta = object_model::lookup(cx, this, name)?;
         if let Some((found, tracker)) = &in_meta {
             object_model::guard_descriptor(cx, found, *tracker)?;
-            if cpython::builtin_type_name(found) == "property" {
+            if DescriptorKind::of(found) == DescriptorKind::Property {
                 return object_model::bind_descriptor(cx, this, name, found, *tracker).map(Some);
             }
             if cpython::is_data_descriptor(found) && cpython::is_descriptor(found) {
@@ -129,17 +129,21 @@ impl ClassVariable {
     ) -> Flow<VarId> {
         let found = found.unbind().into_bound(cx.py);
         object_model::guard_descriptor(cx, &found, tracker)?;
-        match cpython::builtin_type_name(&found) {
-            "staticmethod" => {
+        match DescriptorKind::of(&found) {
+            DescriptorKind::StaticMethod => {
                 let inner = found.getattr("__func__")?;
                 let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
                 Ok(cx.trace.wrap(&inner, tracker))
             }
-            "classmethod" => object_model::bind_class_method(cx, this, &found, tracker),
-            "classmethod_descriptor" | "getset_descriptor" | "member_descriptor" | "builtin_function_or_method" => {
-                self.read(cx, this, name)
-            }
-            "function" | "property" | "method_descriptor" | "wrapper_descriptor" => Ok(cx.trace.wrap(&found, tracker)),
+            DescriptorKind::ClassMethod => object_model::bind_class_method(cx, this, &found, tracker),
+            DescriptorKind::CClassMethod
+            | DescriptorKind::Getset
+            | DescriptorKind::Member
+            | DescriptorKind::BuiltinFunction => self.read(cx, this, name),
+            DescriptorKind::Function
+            | DescriptorKind::Property
+            | DescriptorKind::Method
+            | DescriptorKind::SlotWrapper => Ok(cx.trace.wrap(&found, tracker)),
             _ if found.is_instance_of::<PyType>() || !cpython::is_descriptor(&found) => {
                 Ok(cx.trace.wrap(&found, tracker))
             }

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyBaseException, PyStopIteration, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 
 /// Attributes that C code keeps in every exception.
@@ -13,7 +13,7 @@ const KEPT: &[&str] = &["args", "__cause__", "__context__", "__traceback__", "__
 pub(super) fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
     for name in KEPT.iter().copied().chain(held_attribute(ty)) {
         let found = cpython::type_lookup(ty, &PyString::intern(ty.py(), name));
-        let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else {
+        let Some(slot) = found.filter(|found| DescriptorKind::of(found) == DescriptorKind::Member) else {
             continue;
         };
         let is_of_the_program = slot.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type);

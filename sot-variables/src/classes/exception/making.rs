@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -21,7 +21,7 @@ pub fn instantiate<'py>(
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
     let new = method_of_class(cx, class, ty, "__new__")?;
-    if new.is_none_or(|new| cpython::builtin_type_name(&new) != "builtin_function_or_method") {
+    if new.is_none_or(|new| DescriptorKind::of(&new) != DescriptorKind::BuiltinFunction) {
         return Ok(None);
     }
     let init = method_of_class(cx, class, ty, "__init__")?;
@@ -65,7 +65,7 @@ fn method_of_class<'py>(
 }
 
 fn initialized_in_c_only(init: Option<&Bound<'_, PyAny>>) -> bool {
-    init.is_none_or(|init| cpython::builtin_type_name(init) == "wrapper_descriptor")
+    init.is_none_or(|init| DescriptorKind::of(init) == DescriptorKind::SlotWrapper)
 }
 
 /// Simulates `ExceptionGroup(message, exceptions)`.

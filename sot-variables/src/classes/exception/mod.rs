@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyMemor
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString, PyTuple, PyType};
 use sot_core::bytecode::Op;
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, traceback, BookkeepingVariable, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::tracker::{self, TrackerId};
@@ -350,7 +350,7 @@ impl Variable for ExceptionVariable {
         let Some((found, _)) = object_model::lookup(cx, this, name)? else {
             return object_model::get_attr(cx, this, name);
         };
-        if !matches!(cpython::builtin_type_name(&found), "getset_descriptor" | "member_descriptor") {
+        if !DescriptorKind::of(&found).is_c_attribute() {
             return object_model::get_attr(cx, this, name);
         }
         if let Some(value) = self.kept(cx, this, name)? {
@@ -487,5 +487,5 @@ fn is_exception(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
 fn is_method_of_c(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
     let Some((found, tracker)) = object_model::lookup(cx, this, &Rc::from(name))? else { return Ok(false) };
     object_model::guard_identity(cx, &found, tracker);
-    Ok(cpython::builtin_type_name(&found) == "wrapper_descriptor")
+    Ok(DescriptorKind::of(&found) == DescriptorKind::SlotWrapper)
 }

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use rustc_hash::FxHashMap;
 
 use sot_core::backend::StateTest;
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, TracebackEntry, TracebackVariable};
 use sot_core::language::LANGUAGE;
@@ -233,8 +233,8 @@ fn refuse_own_attribute_access(ty: &Bound<'_, PyType>) -> Flow<()> {
         let found = cpython::type_lookup(ty, &PyString::intern(py, name));
         found.is_some_and(|found| {
             matches!(
-                cpython::builtin_type_name(&found),
-                "getset_descriptor" | "member_descriptor" | "wrapper_descriptor"
+                DescriptorKind::of(&found),
+                DescriptorKind::Getset | DescriptorKind::Member | DescriptorKind::SlotWrapper
             )
         })
     };

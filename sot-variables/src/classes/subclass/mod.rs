@@ -11,7 +11,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use sot_core::bytecode::Op;
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor, Trace};
 use sot_core::guard::{Identity, Test};
@@ -167,7 +167,7 @@ impl Variable for SubclassVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let keeps = self.base.is_deque() || matches!(self.base, BuiltinBase::Value(_));
         if let Some((found, tracker)) = object_model::lookup(cx, this, name)?.filter(|_| keeps) {
-            let is_getter = matches!(cpython::builtin_type_name(&found), "getset_descriptor" | "member_descriptor");
+            let is_getter = DescriptorKind::of(&found).is_c_attribute();
             if is_getter && found.getattr("__objclass__")?.is(self.base.ty(cx.py)?) {
                 object_model::guard_identity(cx, &found, tracker);
                 return cx.get_attr(self.storage, name).map(Some);

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::destruction_search::{DestructionSearch, Path};
 use super::holders::{is_held, Chains, Holders};
-use crate::cpython;
+use crate::cpython::{self, DescriptorKind};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::executor::record::rollback::Reversible;
 use crate::machine::executor::{Name, OpcodeExecutor, Trace};
@@ -355,7 +355,7 @@ fn attribute_of<'py>(object: &Bound<'py, PyAny>, name: &Name) -> PyResult<Option
         return Ok(Some(found).filter(|found| !found.is_none()));
     }
     let found = cpython::type_lookup(&object.get_type(), &PyString::intern(object.py(), key));
-    if let Some(slot) = found.filter(|found| !is_entry && cpython::builtin_type_name(found) == "member_descriptor") {
+    if let Some(slot) = found.filter(|found| !is_entry && DescriptorKind::of(found) == DescriptorKind::Member) {
         return Ok(slot.call_method1("__get__", (object,)).ok());
     }
     cpython::instance_dict(object).map(|dict| dict.get_item(key)).transpose().map(Option::flatten)

@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyType};
 use super::descriptors::{bind_descriptor, is_own_slot, property_error, refuse_other_slot};
 use super::lookup::{guard_descriptor, guard_identity, has_own_class, is_python_method, lookup, type_variable};
 use super::special_methods::call_special;
-use crate::cpython::{self, GetattrHook};
+use crate::cpython::{self, DescriptorKind, GetattrHook};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::Test;
 use crate::language::LANGUAGE;
@@ -149,7 +149,7 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
 }
 
 fn is_getset(object: &Bound<'_, PyAny>) -> bool {
-    matches!(cpython::builtin_type_name(object), "getset_descriptor" | "member_descriptor")
+    DescriptorKind::of(object).is_c_attribute()
 }
 
 /// Reads the object's own `__dict__`: `None` if the name is not there, `Some(None)` if the trace has deleted it.
@@ -286,7 +286,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
     let hook_name = if value.is_some() { "__setattr__" } else { "__delattr__" };
     let mut own_hook = false;
     if let Some((hook, tracker)) = lookup(cx, this, &Rc::from(hook_name))? {
-        if cpython::builtin_type_name(&hook) == "function" || is_another_slot(&hook, hook_name)? {
+        if DescriptorKind::of(&hook) == DescriptorKind::Function || is_another_slot(&hook, hook_name)? {
             let hook = cx.trace.wrap(&hook, tracker);
             let text = cx.trace.string(name);
             let args = [this, text].into_iter().chain(value).collect();
@@ -309,7 +309,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
 
 /// True if a hook is a method of a C type that has another name there, as in `__setattr__ = dict.__setitem__`.
 fn is_another_slot(hook: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
-    let in_c = matches!(cpython::builtin_type_name(hook), "wrapper_descriptor" | "method_descriptor");
+    let in_c = DescriptorKind::of(hook).is_c_method();
     Ok(in_c && !hook.getattr("__name__")?.eq(name)?)
 }
 
@@ -321,7 +321,7 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
             return Ok(());
         }
     }
-    let is_slot = in_type.as_ref().is_some_and(|(found, _)| cpython::builtin_type_name(found) == "member_descriptor");
+    let is_slot = in_type.as_ref().is_some_and(|(found, _)| DescriptorKind::of(found) == DescriptorKind::Member);
     if !is_slot && !has_instance_dict(cx, this)? {
         return Err(unwritable(cx, this, name, in_type.is_some())?);
     }
@@ -359,11 +359,10 @@ fn write_through<'py>(
     value: Option<VarId>,
     (descriptor, tracker): (&Bound<'py, PyAny>, TrackerId),
 ) -> Flow<bool> {
-    let kind = cpython::builtin_type_name(descriptor);
     guard_descriptor(cx, descriptor, tracker)?;
     let hook = if value.is_some() { "__set__" } else { "__delete__" };
     let args: Vec<VarId> = std::iter::once(this).chain(value).collect();
-    if kind == "property" {
+    if DescriptorKind::of(descriptor) == DescriptorKind::Property {
         guard_identity(cx, descriptor, tracker);
         let part = if value.is_some() { "fset" } else { "fdel" };
         let setter = descriptor.getattr(part)?;
@@ -375,7 +374,7 @@ fn write_through<'py>(
         return cx.call_instead_of(this, setter, &CallArgs::positional(args)).map(|_| true);
     }
     let own = cpython::type_lookup(&descriptor.get_type(), &PyString::intern(cx.py, hook));
-    if own.is_some_and(|own| cpython::builtin_type_name(&own) == "function") {
+    if own.is_some_and(|own| DescriptorKind::of(&own) == DescriptorKind::Function) {
         let descriptor = cx.trace.wrap(descriptor, tracker);
         cx.claims.pass(this, descriptor);
         return call_special(cx, descriptor, hook, &args).map(|_| true);

@@ -10,7 +10,7 @@ use pyo3::types::{PyFunction, PyString, PyType};
 use super::attributes::found_below;
 use super::lookup::{guard_descriptor, guard_identity, type_variable};
 use super::special_methods::call_special;
-use crate::cpython;
+use crate::cpython::{self, DescriptorKind};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::Test;
 use crate::machine::executor::{CallArgs, Name, OpcodeExecutor, Trace};
@@ -25,15 +25,15 @@ pub fn bind_descriptor<'py>(
     descriptor: &Bound<'py, PyAny>,
     tracker: TrackerId,
 ) -> Flow<VarId> {
-    let kind = cpython::builtin_type_name(descriptor);
+    let kind = DescriptorKind::of(descriptor);
     match kind {
-        "function" => {
+        DescriptorKind::Function => {
             guard_descriptor(cx, descriptor, tracker)?;
             let function = cx.trace.wrap(descriptor, tracker);
             let payload = (cx.runtime.factories.method)(function, this);
             Ok(cx.trace.produce(payload))
         }
-        "method_descriptor" | "wrapper_descriptor" => {
+        DescriptorKind::Method | DescriptorKind::SlotWrapper => {
             guard_identity(cx, descriptor, tracker);
             if !is_of_type(&cx.trace, this, descriptor)? {
                 let text = format!("method '{name}' of another class");
@@ -42,27 +42,27 @@ pub fn bind_descriptor<'py>(
             let payload = (cx.runtime.factories.builtin_method)(descriptor.clone().unbind(), this);
             Ok(cx.trace.produce(payload))
         }
-        "staticmethod" | "instancemethod" => {
+        DescriptorKind::StaticMethod | DescriptorKind::InstanceMethod => {
             guard_identity(cx, descriptor, tracker);
             let inner = descriptor.getattr("__func__")?;
             let tracker = cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
             let function = cx.trace.wrap(&inner, tracker);
-            if kind == "staticmethod" {
+            if kind == DescriptorKind::StaticMethod {
                 return Ok(function);
             }
             let payload = (cx.runtime.factories.method)(function, this);
             Ok(cx.trace.produce(payload))
         }
-        "classmethod_descriptor" => {
+        DescriptorKind::CClassMethod => {
             let class = type_variable(cx, this)?;
             cx.get_attr(class, name)
         }
-        "classmethod" => {
+        DescriptorKind::ClassMethod => {
             guard_identity(cx, descriptor, tracker);
             let class = type_variable(cx, this)?;
             bind_class_method(cx, class, descriptor, tracker)
         }
-        "property" => {
+        DescriptorKind::Property => {
             guard_identity(cx, descriptor, tracker);
             let getter = descriptor.getattr("fget")?;
             if getter.is_none() {
@@ -72,7 +72,7 @@ pub fn bind_descriptor<'py>(
             let getter = cx.trace.wrap(&getter, tracker);
             cx.call_instead_of(this, getter, &CallArgs::positional(vec![this]))
         }
-        "member_descriptor" | "getset_descriptor" => {
+        DescriptorKind::Member | DescriptorKind::Getset => {
             guard_identity(cx, descriptor, tracker);
             refuse_other_slot(&cx.trace, this, name, descriptor)?;
             let own = is_own_slot(descriptor, name)?;
@@ -157,7 +157,7 @@ fn bind_user_descriptor<'py>(
 /// True if the descriptor was made by a class statement for the same name in its `__slots__`. No other attribute
 /// shares its memory.
 pub(super) fn is_own_slot(descriptor: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
-    Ok(cpython::builtin_type_name(descriptor) == "member_descriptor"
+    Ok(DescriptorKind::of(descriptor) == DescriptorKind::Member
         && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?
         && descriptor.getattr("__name__")?.eq(name)?)
 }
@@ -229,7 +229,7 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot:
 fn empty_slot<'py>(trace: &Trace<'py>, ty: &Bound<'py, PyAny>, name: &Name) -> Flow<Option<PyErr>> {
     let Some(class) = ty.cast::<PyType>().ok().filter(|class| !cpython::has_finalizer(class)) else { return Ok(None) };
     let found = cpython::type_lookup(class, &PyString::intern(trace.py, name));
-    let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else {
+    let Some(slot) = found.filter(|found| DescriptorKind::of(found) == DescriptorKind::Member) else {
         return Ok(None);
     };
     let owner = slot.getattr("__objclass__")?;

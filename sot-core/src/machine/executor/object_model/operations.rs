@@ -9,7 +9,7 @@ use pyo3::types::{PyFloat, PyFloatMethods, PyFunction, PyString, PyType};
 
 use super::lookup::{guard_identity, lookup};
 use super::special_methods::{call_special, checked, find_special, has_special};
-use crate::cpython;
+use crate::cpython::{self, DescriptorKind};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::language::LANGUAGE;
 use crate::machine::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor, Trace};
@@ -233,7 +233,7 @@ pub(crate) fn repeats(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
 pub(crate) fn is_method_of_sequence(descriptor: &Bound<'_, PyAny>) -> bool {
     let owner = || descriptor.getattr("__objclass__").ok().and_then(|owner| owner.cast_into::<PyType>().ok());
     let sequences = ["str", "bytes", "bytearray", "list", "tuple", "deque", "array"];
-    cpython::builtin_type_name(descriptor) == "wrapper_descriptor"
+    DescriptorKind::of(descriptor) == DescriptorKind::SlotWrapper
         && owner().is_some_and(|owner| sequences.contains(&&*cpython::type_name(&owner)))
 }
 

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyModule, PyString, PyType};
 use rustc_hash::{FxHashMap, FxHashSet};
-use sot_core::cpython;
+use sot_core::cpython::{self, DescriptorKind};
 
 use super::scan::scanned;
 use super::{functions, LookedUpName, LookedUpNames, NameHolder, ReplacedName};
@@ -200,8 +200,12 @@ pub(super) fn may_be_called(value: &Bound<'_, PyAny>) -> bool {
     value.is_callable()
         || value.cast::<PyModule>().is_ok()
         || matches!(
-            cpython::builtin_type_name(value),
-            "property" | "staticmethod" | "classmethod" | "getset_descriptor" | "member_descriptor"
+            DescriptorKind::of(value),
+            DescriptorKind::Property
+                | DescriptorKind::StaticMethod
+                | DescriptorKind::ClassMethod
+                | DescriptorKind::Getset
+                | DescriptorKind::Member
         )
 }
 
