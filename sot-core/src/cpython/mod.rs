@@ -2,6 +2,14 @@
 //! object model where Python's attribute access would run user code. All `unsafe` of the project is here, behind safe
 //! functions.
 //!
+//! `SAFETY` sentences name the condition that holds, in these words:
+//!
+//! - *A live object* is behind a `Bound` or `Borrowed`, which holds a reference and shows that the GIL is held. A C
+//!   function that asks for objects and the GIL may be called with it. *A live type* is one, or the type of one.
+//! - *Guaranteed by the caller* refers to the `# Safety` section of the function.
+//! - An *owned* answer is a new reference, which `from_owned_ptr` takes over. A *borrowed* answer belongs to somebody
+//!   else, and `from_borrowed_ptr` takes a reference of its own before that can change.
+//!
 //! Each minor version has a file of struct layouts (`layout/v38.rs` … `v313.rs`) with the same item names.
 //! `hook/heap_frame.rs` (up to 3.10) and `hook/stack_frame.rs` (from 3.11 on) use them. [`self_test`] compares the
 //! layouts with what Python reports.

@@ -31,7 +31,8 @@ impl Stack {
     fn here() -> Option<Stack> {
         let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
         let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
-        // SAFETY: the first call fills the attributes, the second reads them, and the third frees what they own.
+        // SAFETY: the attributes are read and freed only if the first call has filled them; each call gets its own places
+        // to write to.
         unsafe {
             if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
                 return None;

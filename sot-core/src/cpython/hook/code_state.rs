@@ -280,6 +280,9 @@ pub(in crate::cpython) fn agrees_with_api(code: &Bound<'_, PyCode>) -> PyResult<
 
 /// Free function for CPython. It is called when a code object dies (with null, if the table has entries of others
 /// only), and when the entry is overwritten.
+///
+/// # Safety
+/// CPython calls it, with the entry that was set under our index, or null.
 unsafe extern "C" fn release(entry: *mut c_void) {
     let Some(entry) = NonNull::new(entry.cast::<CodeStateHeader>()) else { return };
     let given_back = catch_unwind(AssertUnwindSafe(|| {

@@ -24,7 +24,8 @@ impl<'py> FreshFrame<'_, 'py> {
     /// Creates the view of a frame.
     ///
     /// # Safety
-    /// `frame` is fresh, is not touched otherwise while the view lives, and outlives it.
+    /// `ts` is the state of this thread. `frame` is fresh, of this thread, is not touched otherwise while the view lives,
+    /// and outlives it.
     pub(in crate::cpython) unsafe fn new(py: Python<'py>, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> Self {
         FreshFrame { py, ts, frame, lives: PhantomData }
     }
@@ -37,28 +38,28 @@ impl<'py> FreshFrame<'_, 'py> {
     /// The frame's own code.
     #[inline]
     pub fn code(&self) -> Borrowed<'_, 'py, PyCode> {
-        // SAFETY: a frame owns its code.
+        // SAFETY: the frame outlives the view, as `new` demands, and owns its code.
         unsafe { Borrowed::from_ptr(self.py, self.raw_code().cast()).cast_unchecked() }
     }
 
     /// The globals.
     #[inline]
     pub fn globals(&self) -> Borrowed<'_, 'py, PyDict> {
-        // SAFETY: a frame's globals live as long as it does, and are a dict.
+        // SAFETY: the frame outlives the view, and owns its globals, which are a dict.
         unsafe { Borrowed::from_ptr(self.py, (*self.frame).globals).cast_unchecked() }
     }
 
     /// The builtins: a dict, unless somebody has put another object into `__builtins__`.
     #[inline]
     pub fn builtins(&self) -> Borrowed<'_, 'py, PyAny> {
-        // SAFETY: a frame's builtins live as long as it does.
+        // SAFETY: the frame outlives the view, and owns its builtins.
         unsafe { Borrowed::from_ptr(self.py, (*self.frame).builtins) }
     }
 
     /// Number of arguments, including keyword-only ones, `*args` and `**kwargs`.
     #[inline]
     pub fn arg_count(&self) -> usize {
-        // SAFETY: a frame's code is alive.
+        // SAFETY: the frame owns its code.
         unsafe { total_args(self.raw_code()) }
     }
 
@@ -68,14 +69,14 @@ impl<'py> FreshFrame<'_, 'py> {
         if i >= self.arg_count() {
             return None;
         }
-        // SAFETY: the frame is fresh and `i` in range.
+        // SAFETY: the frame is fresh, as `new` demands, and `i` is in range, as was checked.
         unsafe { Bound::from_borrowed_ptr_or_opt(self.py, frames::argument(self.frame, i)) }
     }
 
     /// The called function. CPython provides it from 3.11 on.
     #[inline]
     pub fn function(&self) -> Option<Bound<'py, PyFunction>> {
-        // SAFETY: the frame is fresh, and what it holds is a function.
+        // SAFETY: the frame is fresh, as `new` demands, and holds a function or null.
         unsafe {
             let function = Bound::from_borrowed_ptr_or_opt(self.py, frames::function(self.frame).cast())?;
             Some(function.cast_into_unchecked())
@@ -85,7 +86,7 @@ impl<'py> FreshFrame<'_, 'py> {
     /// Number of free variables.
     #[inline]
     pub fn closure_len(&self) -> usize {
-        // SAFETY: a frame's code is alive.
+        // SAFETY: the frame owns its code.
         unsafe { frames::free_count(self.raw_code()) }
     }
 
@@ -95,18 +96,18 @@ impl<'py> FreshFrame<'_, 'py> {
         if i >= self.closure_len() {
             return None;
         }
-        // SAFETY: the frame is fresh and `i` in range.
+        // SAFETY: the frame is fresh, as `new` demands, and `i` is in range, as was checked.
         unsafe { Bound::from_borrowed_ptr_or_opt(self.py, frames::closure_cell(self.frame, i)) }
     }
 
     /// Returns an inconsistency between the thread's data stack and the frame, for the self test.
     pub(in crate::cpython) fn stack_problem(&self) -> Option<&'static str> {
-        // SAFETY: the frame is fresh and of this thread.
+        // SAFETY: the frame is fresh and of this thread, as `new` demands.
         unsafe { frames::stack_problem(self.ts, self.frame) }
     }
 
     pub(in crate::cpython) fn raw_code(&self) -> *mut Code {
-        // SAFETY: the frame is alive.
+        // SAFETY: the frame outlives the view, as `new` demands.
         unsafe { (*self.frame).code }
     }
 }

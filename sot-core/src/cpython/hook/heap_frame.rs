@@ -40,8 +40,11 @@ pub(in crate::cpython) unsafe fn is_frame_of(frame: *mut Frame, object: *mut ffi
 }
 
 /// The slots of locals, cells and free variables of a frame.
+///
+/// # Safety
+/// `frame` points to a frame.
 unsafe fn slots(frame: *mut Frame) -> *mut *mut ffi::PyObject {
-    // SAFETY: only an address is made.
+    // SAFETY: guaranteed by the caller; only an address within the frame is made.
     unsafe { (&raw mut (*frame).localsplus).cast() }
 }
 
@@ -63,15 +66,21 @@ pub(in crate::cpython) unsafe fn free_name(code: *mut Code, i: usize) -> *mut ff
     unsafe { ffi::PyTuple_GET_ITEM((*code).freevars, i as isize) }
 }
 
+/// Number of cells.
+///
+/// # Safety
+/// `code` is a live code object.
 unsafe fn cell_count(code: *mut Code) -> usize {
-    // SAFETY: the caller passes a live code object; the field is always a tuple.
+    // SAFETY: guaranteed by the caller; the field is always a tuple.
     unsafe { ffi::PyTuple_GET_SIZE((*code).cellvars) as usize }
 }
 
 /// Index of the argument that cell `k` holds, if it holds one.
+///
+/// # Safety
+/// `code` is a live code object and `k < cell_count(code)`.
 unsafe fn argument_of_cell(code: *mut Code, k: usize) -> Option<usize> {
-    // SAFETY: the caller passes a live code object and `k < cell_count(code)`. The table, if there is one, has an
-    // entry for each cell.
+    // SAFETY: guaranteed by the caller; the table, if there is one, has an entry for each cell.
     unsafe {
         let table = (*code).cell2arg;
         if table.is_null() {
@@ -82,8 +91,11 @@ unsafe fn argument_of_cell(code: *mut Code, k: usize) -> Option<usize> {
 }
 
 /// Slot of the cell that holds argument `i`.
+///
+/// # Safety
+/// `frame` is fresh.
 unsafe fn cell_slot_of_argument(frame: *mut Frame, i: usize) -> Option<*mut *mut ffi::PyObject> {
-    // SAFETY: the caller passes a fresh frame; cells follow the locals.
+    // SAFETY: guaranteed by the caller; a slot for each cell follows the locals.
     unsafe {
         let code = (*frame).code;
         (0..cell_count(code))
@@ -178,8 +190,11 @@ pub(in crate::cpython) unsafe fn run_replaced(
 }
 
 /// Gives the shadow frame the builtins of the frame. A function keeps the builtins it was created with (3.10).
+///
+/// # Safety
+/// Both frames are alive.
 unsafe fn share_builtins(frame: *mut Frame, shadow: *mut Frame) {
-    // SAFETY: the caller passes two live frames, which own their builtins.
+    // SAFETY: guaranteed by the caller; frames own their builtins, which are never null.
     unsafe {
         let (ours, made) = ((*frame).builtins, (*shadow).builtins);
         if ours != made {
@@ -192,9 +207,12 @@ unsafe fn share_builtins(frame: *mut Frame, shadow: *mut Frame) {
 
 /// Moves arguments, argument cells and free variables, and creates the other cells. Returns false with an exception
 /// set if memory runs out.
+///
+/// # Safety
+/// `frame` is fresh, and `shadow` is new. Their codes are as for [`run_replaced`].
 unsafe fn move_variables(frame: *mut Frame, shadow: *mut Frame) -> bool {
-    // SAFETY: guaranteed by the caller (see `run_replaced`). Both frames have the slots that their codes declare. The
-    // deallocation of the old frame accepts null slots.
+    // SAFETY: guaranteed by the caller. Both frames have the slots that their codes declare. A reference leaves its old
+    // slot null, which the deallocation of the old frame accepts.
     unsafe {
         let (old, new) = ((*frame).code, (*shadow).code);
         let (from, to) = (slots(frame), slots(shadow));
@@ -223,8 +241,11 @@ unsafe fn move_variables(frame: *mut Frame, shadow: *mut Frame) -> bool {
 
 /// Returns a cell for argument `i`: its present cell, or a new one that takes the value out of `local`. The reference
 /// is owned.
+///
+/// # Safety
+/// `frame` is fresh, and `local` is the slot of its argument `i` in the new frame, which owns the value.
 unsafe fn argument_cell(frame: *mut Frame, local: *mut *mut ffi::PyObject, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: guaranteed by the caller (see `run_replaced`); `local` is the argument's slot in the new frame.
+    // SAFETY: guaranteed by the caller; each reference that is moved leaves its slot null, so it has one owner.
     unsafe {
         if let Some(slot) = cell_slot_of_argument(frame, i) {
             if !(*slot).is_null() {
@@ -240,8 +261,11 @@ unsafe fn argument_cell(frame: *mut Frame, local: *mut *mut ffi::PyObject, i: us
 }
 
 /// Moves arguments out of old cells that the new code does not have.
+///
+/// # Safety
+/// As for [`move_variables`], which has moved the arguments and the cells that the new code has.
 unsafe fn unwrap_cells(frame: *mut Frame, shadow: *mut Frame) {
-    // SAFETY: guaranteed by the caller (see `run_replaced`); a cell that was moved has left its slot null.
+    // SAFETY: guaranteed by the caller; a cell that was moved has left its slot null, and what is left is a cell.
     unsafe {
         let old = (*frame).code;
         for k in 0..cell_count(old) {

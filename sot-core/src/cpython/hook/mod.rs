@@ -309,6 +309,9 @@ pub(in crate::cpython) unsafe fn run(
 
 /// Runs a frame as if this hook were not in the slot. Two hooks may each have found the other in the slot, in nested
 /// sections. A frame that comes back to this hook is left to CPython.
+///
+/// # Safety
+/// Called as CPython calls an evaluator.
 #[inline]
 unsafe fn run_foreign(
     thread: &Thread,
@@ -319,11 +322,11 @@ unsafe fn run_foreign(
     let foreign = FOREIGN.load(Ordering::Relaxed);
     if foreign.is_null() || thread.passed_on.get() == frame {
         thread.passed_on.set(null_mut());
-        // SAFETY: called as CPython calls an evaluator.
+        // SAFETY: guaranteed by the caller.
         return unsafe { run(ts, frame, throwflag) };
     }
     thread.passed_on.set(frame);
-    // SAFETY: the pointer was read from the evaluation slot.
+    // SAFETY: the pointer was read from the evaluation slot, so it is an evaluator; the rest is guaranteed by the caller.
     let result = unsafe { call_eval(std::mem::transmute::<*mut (), EvalFrame>(foreign), ts, frame, throwflag) };
     thread.passed_on.set(null_mut());
     result
@@ -342,15 +345,18 @@ enum RawVerdict {
     Raised,
 }
 
+/// Asks the evaluator about a fresh frame, and does what it says.
+///
+/// # Safety
+/// `frame` is fresh, of this thread, and was passed to the hook. `waiting` is the frame that waits for it, or null.
 unsafe fn evaluate(
     thread: &Thread,
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
     waiting: *mut Frame,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller passes a fresh frame of this thread and the frame that waits for it, if any. Code that runs
-    // while the evaluator is asked, such as a module it imports, is called by the waiting frame, because the fresh
-    // frame is not in the chain yet.
+    // SAFETY: guaranteed by the caller. Code that runs while the evaluator is asked, such as a module it imports, is
+    // called by the waiting frame, because the fresh frame is not in the chain yet.
     unsafe {
         if thread.direct.get() == (*frame).code {
             thread.direct.set(null_mut());
@@ -398,6 +404,9 @@ unsafe fn evaluate(
 }
 
 /// Calls the evaluator, and handles its panics.
+///
+/// # Safety
+/// `frame` is fresh, of this thread, and was passed to the hook. Nothing else touches it meanwhile.
 unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: guaranteed by the caller.
@@ -405,7 +414,7 @@ unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> Raw
     }));
     asked.unwrap_or_else(|payload| {
         note_panic(&*payload);
-        // SAFETY: guaranteed by the caller; the GIL is held.
+        // SAFETY: guaranteed by the caller; CPython holds the GIL while it evaluates a frame.
         unsafe {
             ffi::PyErr_Clear();
             tell_of_panic(mode, ts, frame, &panic_text(&*payload))
@@ -414,6 +423,9 @@ unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> Raw
 }
 
 /// Asks the evaluator what to do with a frame after a panic.
+///
+/// # Safety
+/// `frame` is fresh, of this thread, and was passed to the hook. Nothing else touches it meanwhile.
 #[cold]
 unsafe fn tell_of_panic(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame, text: &str) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
@@ -422,12 +434,16 @@ unsafe fn tell_of_panic(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Fra
     }));
     asked.unwrap_or_else(|payload| {
         note_panic(&*payload);
-        // SAFETY: the GIL is held.
+        // SAFETY: CPython holds the GIL while it evaluates a frame.
         unsafe { ffi::PyErr_Clear() };
         RawVerdict::Original { suspend: false }
     })
 }
 
+/// Asks the evaluator one question about a frame.
+///
+/// # Safety
+/// `frame` is fresh, of this thread, and was passed to the hook. Nothing else touches it meanwhile.
 #[inline]
 unsafe fn ask_with(
     mode: Mode,
@@ -438,7 +454,7 @@ unsafe fn ask_with(
     // SAFETY: CPython holds the GIL while it evaluates a frame. Attached code has opened the section that the frame
     // runs in, as `enter` demands.
     let py = unsafe { Python::assume_attached() };
-    // SAFETY: the caller passes a fresh frame, and does nothing else with it meanwhile.
+    // SAFETY: guaranteed by the caller.
     let frame = unsafe { FreshFrame::new(py, ts, frame) };
     match evaluator(mode) {
         Some(evaluator) => answer(py, verdict(evaluator, &frame)),

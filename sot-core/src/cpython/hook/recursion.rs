@@ -23,14 +23,14 @@ struct Counted {
 
 #[cfg(not(Py_3_11))]
 fn counted() -> *mut Counted {
-    // SAFETY: the thread is attached.
+    // SAFETY: the callers work for an attached thread, which has a current state.
     unsafe { ffi::PyThreadState_Get().cast() }
 }
 
 /// True if enough calls are left to simulate a frame.
 pub(in crate::cpython) fn has_calls_to_begin() -> bool {
     #[cfg(not(Py_3_11))]
-    // SAFETY: the state of this thread is alive.
+    // SAFETY: the state of this thread is alive, and begins as `Counted` declares.
     unsafe {
         let limit = ffi::Py_GetRecursionLimit();
         return (*counted()).depth + TO_BEGIN.min(limit / 4) <= limit;
@@ -44,7 +44,8 @@ pub(in crate::cpython) fn has_calls_to_begin() -> bool {
 #[inline]
 pub(in crate::cpython) fn forgetting_overflow<T>(work: impl FnOnce() -> T, is_over: impl FnOnce(&T) -> bool) -> T {
     #[cfg(not(Py_3_10))]
-    // SAFETY: the state of this thread is alive; it is not replaced while Python code runs.
+    // SAFETY: the state of this thread is alive, and begins as `Counted` declares; it is not replaced while Python code
+    // runs.
     unsafe {
         let before = (*counted()).overflowed;
         let result = work();

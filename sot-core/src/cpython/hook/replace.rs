@@ -69,7 +69,7 @@ pub(in crate::cpython) unsafe fn replace(
     frame: *mut Frame,
     code: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: guaranteed by the caller. A code object has this layout.
+    // SAFETY: guaranteed by the caller. `fits` reads the new code's fields only if it is a code object.
     unsafe {
         let own = (*frame).code;
         let new = code.cast::<Code>();
@@ -87,6 +87,9 @@ pub(in crate::cpython) unsafe fn replace(
 }
 
 /// Runs the code in the frame or in a shadow frame if possible, else by a call.
+///
+/// # Safety
+/// As for [`replace`]. `new` fits the frame's own code.
 #[inline]
 unsafe fn natively_or_called(
     thread: &Thread,
@@ -94,7 +97,7 @@ unsafe fn natively_or_called(
     frame: *mut Frame,
     new: *mut Code,
 ) -> *mut ffi::PyObject {
-    // SAFETY: guaranteed by the caller (see `replace`).
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if same_free_variables((*frame).code, new) && frames::has_room(ts, frame, new) {
             Tally::bump(&TALLY.native);
@@ -105,6 +108,9 @@ unsafe fn natively_or_called(
 }
 
 /// Runs the code of a generator, or code with one of the extra options on.
+///
+/// # Safety
+/// As for [`replace`]. `new` fits the frame's own code, and is no generator if `plain`.
 #[cold]
 unsafe fn unusually(
     thread: &Thread,
@@ -115,7 +121,7 @@ unsafe fn unusually(
 ) -> *mut ffi::PyObject {
     let asked = UNUSUAL.load(Ordering::Relaxed);
     let begun = (asked & TIMED != 0 && plain).then(Instant::now);
-    // SAFETY: guaranteed by the caller (see `replace`). No value with a destructor is kept meanwhile.
+    // SAFETY: guaranteed by the caller. No value with a destructor is kept meanwhile.
     let result = unsafe {
         if plain && asked & REFERENCE == 0 {
             natively_or_called(thread, ts, frame, new)
@@ -130,10 +136,13 @@ unsafe fn unusually(
 }
 
 /// True if `new` takes the arguments of `own`, all of them positionally.
+///
+/// # Safety
+/// `own` is a live code object, and `new` a live object.
 unsafe fn fits(own: *mut Code, new: *mut Code) -> bool {
     const STARRED: i32 = ffi::CO_VARARGS | ffi::CO_VARKEYWORDS;
     const FUNCTION: i32 = ffi::CO_OPTIMIZED | ffi::CO_NEWLOCALS;
-    // SAFETY: the caller passes a live code object and a live object; the type is checked before fields are read.
+    // SAFETY: guaranteed by the caller; the type is checked before fields are read.
     unsafe {
         ffi::PyCode_Check(new.cast()) != 0
             && (*new).flags & (STARRED | FUNCTION) == FUNCTION
@@ -143,22 +152,33 @@ unsafe fn fits(own: *mut Code, new: *mut Code) -> bool {
     }
 }
 
+/// True if both codes have free variables of the same names in the same order.
+///
+/// # Safety
+/// Both are live code objects.
 unsafe fn same_free_variables(own: *mut Code, new: *mut Code) -> bool {
-    // SAFETY: the caller passes live code objects.
+    // SAFETY: guaranteed by the caller; both have a name at each index below their equal counts.
     unsafe {
         let n = frames::free_count(own);
         n == frames::free_count(new) && (0..n).all(|i| same_name(frames::free_name(own, i), frames::free_name(new, i)))
     }
 }
 
+/// True if two names are equal.
+///
+/// # Safety
+/// Both are live strings.
 unsafe fn same_name(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> bool {
-    // SAFETY: the caller passes two names of a code object, which are strings: comparing them runs no user code.
+    // SAFETY: guaranteed by the caller; comparing strings runs no code of the program.
     a == b || unsafe { ffi::PyUnicode_Compare(a, b) } == 0
 }
 
 /// Calls a function created from `code` (an owned reference) with the frame's arguments, and releases the frame.
+///
+/// # Safety
+/// As for [`replace`]. `code` fits the frame's own code.
 unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, code: *mut Code) -> *mut ffi::PyObject {
-    // SAFETY: guaranteed by the caller (see `replace`).
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let function = match make_function(frame, code) {
             BoundFunction::Function(function) => function,
@@ -186,8 +206,12 @@ unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, 
     }
 }
 
+/// Calls a function with the arguments of a frame.
+///
+/// # Safety
+/// `function` is a live function, and `frame` is fresh and has `n` arguments.
 unsafe fn call_with_arguments(function: *mut ffi::PyObject, frame: *mut Frame, n: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller passes a function and a fresh frame of `n` arguments; every function has a vectorcall entry.
+    // SAFETY: guaranteed by the caller; the frame owns its arguments during the call.
     unsafe {
         let arguments = frames::arguments(frame, n);
         vectorcall(function, arguments.as_ptr(), n)
@@ -204,8 +228,11 @@ enum BoundFunction {
 }
 
 /// Creates a function of `code` with the frame's globals and closure, and with the names of the frame's function.
+///
+/// # Safety
+/// `frame` is fresh, and `code` is a live code object.
 unsafe fn make_function(frame: *mut Frame, code: *mut Code) -> BoundFunction {
-    // SAFETY: guaranteed by the caller (see `replace`).
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let closure = match make_closure(frame, code) {
             Ok(closure) => closure,
@@ -224,11 +251,14 @@ unsafe fn make_function(frame: *mut Frame, code: *mut Code) -> BoundFunction {
 }
 
 /// Copies the names, because generators and coroutines show the name of the function that created them.
+///
+/// # Safety
+/// `from` is a live function or null, and `to` is a live function.
 unsafe fn copy_names(from: *mut ffi::PyFunctionObject, to: *mut ffi::PyFunctionObject) {
     if from.is_null() {
         return;
     }
-    // SAFETY: the caller passes live functions, which own their names.
+    // SAFETY: guaranteed by the caller; functions own their names, and a replaced name is released once.
     unsafe {
         for (name, made) in
             [((*from).func_name, &raw mut (*to).func_name), ((*from).func_qualname, &raw mut (*to).func_qualname)]
@@ -240,8 +270,11 @@ unsafe fn copy_names(from: *mut ffi::PyFunctionObject, to: *mut ffi::PyFunctionO
 }
 
 /// Creates a closure tuple for `code` from the frame's free variables, found by name. Null if it needs none.
+///
+/// # Safety
+/// `frame` is fresh, and `code` is a live code object.
 unsafe fn make_closure(frame: *mut Frame, code: *mut Code) -> Result<*mut ffi::PyObject, BoundFunction> {
-    // SAFETY: guaranteed by the caller (see `replace`); a new tuple's items are null until set, each once.
+    // SAFETY: guaranteed by the caller; a new tuple's items are null until set, each once.
     unsafe {
         let n = frames::free_count(code);
         if n == 0 {
@@ -264,8 +297,11 @@ unsafe fn make_closure(frame: *mut Frame, code: *mut Code) -> Result<*mut ffi::P
 }
 
 /// The cell of the frame's free variable with this name, borrowed.
+///
+/// # Safety
+/// `frame` is fresh, and `name` is a live string.
 unsafe fn find_cell(frame: *mut Frame, name: *mut ffi::PyObject) -> Option<*mut ffi::PyObject> {
-    // SAFETY: guaranteed by the caller (see `replace`).
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let own = (*frame).code;
         let i = (0..frames::free_count(own)).find(|&i| same_name(frames::free_name(own, i), name))?;

@@ -57,7 +57,7 @@ fn main_thread() -> &'static AtomicU64 {
 /// Id of this thread.
 #[inline]
 pub(super) fn thread_number() -> c_ulong {
-    // SAFETY: it asks the system for a number.
+    // SAFETY: the function has no preconditions; it asks the system for a number.
     unsafe { PyThread_get_thread_ident() }
 }
 

@@ -62,12 +62,16 @@ struct FrameObject {
 /// # Safety
 /// `object` is a live frame object.
 pub(in crate::cpython) unsafe fn is_frame_of(frame: *mut Frame, object: *mut ffi::PyObject) -> bool {
-    // SAFETY: guaranteed by the caller; the object is larger than that.
+    // SAFETY: guaranteed by the caller; a frame object begins as `FrameObject` declares.
     unsafe { (*object.cast::<FrameObject>()).frame == frame }
 }
 
+/// The slots of locals, cells and free variables of a frame.
+///
+/// # Safety
+/// `frame` points to a frame.
 unsafe fn slots(frame: *mut Frame) -> *mut *mut ffi::PyObject {
-    // SAFETY: only an address is made.
+    // SAFETY: guaranteed by the caller; only an address within the frame is made.
     unsafe { (&raw mut (*frame).localsplus).cast() }
 }
 

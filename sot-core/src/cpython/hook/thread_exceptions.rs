@@ -81,7 +81,7 @@ impl SecondThreadState {
         // SAFETY: the GIL is held, so this thread has a state; the new one is never made current.
         let state = unsafe { ffi::PyThreadState_New(current_interpreter()) };
         if !state.is_null() {
-            // SAFETY: the state is alive.
+            // SAFETY: the state was just made, and nothing has freed it.
             unsafe { *number(state) = 0 };
         }
         self.state.set(state);
@@ -128,7 +128,7 @@ unsafe fn number(state: *mut ffi::PyThreadState) -> *mut c_ulong {
 
 /// True if an exception set by another thread is held.
 pub(in crate::cpython) fn exception_waits() -> bool {
-    // SAFETY: the state is alive.
+    // SAFETY: a known state is alive: it is freed only after its thread has ended.
     known().is_some_and(|taker| unsafe { *number(taker) != 0 && !(*waiting(taker)).is_null() })
 }
 
@@ -147,7 +147,7 @@ pub struct HeldExceptions<'py> {
 #[inline]
 pub fn hold_exceptions(py: Python<'_>) -> HeldExceptions<'_> {
     let taker = known().unwrap_or_else(|| SECOND_THREAD_STATE.try_with(|taker| taker.make(py)).unwrap_or(null_mut()));
-    // SAFETY: the state is alive.
+    // SAFETY: the state is null, or was just made, or is known, and so alive until its thread has ended.
     if taker.is_null() || unsafe { *number(taker) != 0 } {
         return HeldExceptions { taker: None, forks: 0, token: PhantomData };
     }
@@ -205,7 +205,7 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> Option<&'static str>
     let sample = py.get_type::<PySystemExit>();
     // SAFETY: the GIL is held.
     let own = unsafe { ffi::PyThreadState_Get() };
-    // SAFETY: the state is alive.
+    // SAFETY: the running thread's own state is alive.
     if unsafe { *number(own) } != thread_number() {
         return Some("PyThreadState.thread_id");
     }

@@ -96,6 +96,9 @@ pub(in crate::cpython) type EvalFrame =
     unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
 
 /// The function that goes into the slot.
+///
+/// # Safety
+/// CPython calls it, as the evaluator in its slot.
 pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,

@@ -131,6 +131,9 @@ const C_UNITS: c_int = 2;
 
 /// The function that goes into the slot. It gives back the units that its level is charged for C recursion, so that a
 /// program can recurse as deeply as without the hook. `sys.setrecursionlimit` still holds.
+///
+/// # Safety
+/// CPython calls it, as the evaluator in its slot.
 pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,

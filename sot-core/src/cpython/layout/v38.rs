@@ -110,6 +110,9 @@ extern "C-unwind" {
 }
 
 /// The function that goes into the slot.
+///
+/// # Safety
+/// CPython calls it, as the evaluator in its slot.
 pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
     frame: *mut Frame,
     throwflag: c_int,
@@ -150,7 +153,7 @@ unsafe fn slot() -> Result<*mut EvalFrame, HookError> {
     let mut word = SLOT.load(Ordering::Relaxed);
     if word == 0 {
         let wanted = default_eval as *const () as usize;
-        // SAFETY: the struct is larger than what is searched, and any word of it can be read as an integer.
+        // SAFETY: the interpreter's state has more words than `SEARCHED`, and any word can be read as an integer.
         let held = |word: usize| unsafe { *interp.add(word) };
         // Another tracer's hook is in the slot while a section of that tracer is open.
         let found = (1..SEARCHED).find(|&word| held(word) == wanted).or_else(|| {
@@ -160,7 +163,7 @@ unsafe fn slot() -> Result<*mut EvalFrame, HookError> {
         word = found.ok_or(HookError::SlotNotFound)?;
         SLOT.store(word, Ordering::Relaxed);
     }
-    // SAFETY: the word lies inside the struct.
+    // SAFETY: the word was found by the search, so it lies inside the struct.
     Ok(unsafe { interp.add(word) }.cast())
 }
 

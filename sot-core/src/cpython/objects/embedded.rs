@@ -108,7 +108,8 @@ impl Embedded {
     /// Finds the accessor of a number by its symbol. The caller has to compare its answers for samples with Python's.
     pub fn number(&self, library: &Path, accessor: &CStr) -> Option<NumberField> {
         let found = find_function(library, accessor)?;
-        // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
+        // SAFETY: the symbol is a function of the library, which stays loaded. What the symbol names, an accessor of a
+        // C++ class without arguments, takes the object and returns an `int` or an `enum` based on it.
         Some(NumberField(unsafe { std::mem::transmute::<*mut c_void, NumberAccessor>(found) }))
     }
 
@@ -171,7 +172,8 @@ impl Embedded {
     ) -> Option<ArrayField<N>> {
         let place = self.place(sample)?;
         let found = find_function(library, accessor)?;
-        // SAFETY: an accessor without arguments takes the object; that it returns an address is checked below.
+        // SAFETY: the symbol is a function of the library, which stays loaded. An accessor of a C++ class without arguments
+        // takes the object; what it returns is read as an integer first, and checked below.
         let read = unsafe { std::mem::transmute::<*mut c_void, ArrayAccessor<N>>(found) };
         let answer = read(place) as usize;
         let memory = ProcessMemory::open()?;
@@ -222,7 +224,7 @@ impl EmbeddedObject<'_> {
 
     /// Address of the C++ object, which begins with the address of its virtual table.
     pub(in crate::cpython) fn address(self) -> usize {
-        // SAFETY: the place in the Python object, which lives.
+        // SAFETY: `place` is within the Python object, which lives as long as this.
         unsafe { *self.pointer() }
     }
 
@@ -235,7 +237,7 @@ impl EmbeddedObject<'_> {
     pub(in crate::cpython) fn words_of_array<const N: usize>(self, field: ArrayField<N>) -> Option<Vec<*const u64>> {
         let array = (field.0)(self.place);
         let used = self.used(field)?.len();
-        // SAFETY: the array is there, as `used` says.
+        // SAFETY: `used` has read the array at this address; only addresses within it are made.
         let (items, end) =
             unsafe { ((&raw const (*array).items).cast::<u64>(), (&raw const (*array).used).cast::<u64>()) };
         Some((0..used).map(|at| items.wrapping_add(at)).chain([end]).collect())
@@ -342,7 +344,8 @@ impl ThreadFlag {
     /// Finds the method by its symbol in a loaded library. The caller has to compare the answers with known ones.
     pub fn find(library: &Path, method: &CStr) -> Option<ThreadFlag> {
         let found = find_function(library, method)?;
-        // SAFETY: a method without arguments takes the object and returns a `bool`.
+        // SAFETY: the symbol is a function of the library, which stays loaded. A method of a C++ class without arguments takes
+        // the object; that it returns a flag, a byte, is what the caller's comparison shows.
         Some(ThreadFlag(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const ZeroedObject) -> u8>(found) }))
     }
 
@@ -452,14 +455,14 @@ impl Library {
     /// Returns the library of this file, if it is loaded.
     fn loaded(file: &Path) -> Option<Library> {
         let file = CString::new(file.as_os_str().as_bytes()).ok()?;
-        // SAFETY: a string that ends in NUL.
+        // SAFETY: a `CString` ends in NUL; with `RTLD_NOLOAD` nothing is loaded, so no code of a library runs.
         let library = unsafe { dlopen(file.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
         (!library.is_null()).then_some(Library(library as usize))
     }
 
     /// Returns the address of a symbol, in this thread.
     fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
-        // SAFETY: a library that is loaded and a string that ends in NUL.
+        // SAFETY: the library stays loaded, as its reference is never released; a `CStr` ends in NUL.
         let found = unsafe { dlsym(self.0 as *mut c_void, name.as_ptr()) };
         (!found.is_null()).then_some(found)
     }

@@ -34,6 +34,9 @@ const ATTRIBUTES: [&CStr; 3] = [c"__code__", c"__defaults__", c"__kwdefaults__"]
 static SETTERS: [AtomicPtr<c_void>; ATTRIBUTES.len()] = [const { AtomicPtr::new(null_mut()) }; ATTRIBUTES.len()];
 
 /// Wrapper of a setter: calls CPython's, and then the listener.
+///
+/// # Safety
+/// Called as CPython calls a setter.
 unsafe extern "C" fn set<const AT: usize>(
     function: *mut ffi::PyObject,
     value: *mut ffi::PyObject,

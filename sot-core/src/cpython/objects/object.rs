@@ -101,6 +101,9 @@ pub fn held_objects<'py>(object: &Bound<'py, PyAny>, most: usize) -> Vec<Bound<'
     }
 
     /// Keeps a referent. Ends the visit once there are enough.
+    ///
+    /// # Safety
+    /// Called by `tp_traverse` with a live referent, and with the pointer that [`held_objects`] hands over.
     unsafe extern "C" fn visit(referent: *mut ffi::PyObject, visited: *mut std::ffi::c_void) -> std::ffi::c_int {
         // SAFETY: `held_objects` hands over a pointer to its own value, which no one else uses during the visit.
         let visited = unsafe { &mut *visited.cast::<Visited<'_>>() };

@@ -54,7 +54,8 @@ impl SetTable {
             TableSlot::Free => None,
         };
         let arranged: Vec<setentry> = self.places.iter().map(|place| entry(place).unwrap_or(FREE)).collect();
-        // SAFETY: it is a set, and has the references to the same elements as before.
+        // SAFETY: `entries` has seen that it is a set. The new entries have the same elements as the old ones, whose references
+        // they take over.
         unsafe { put(set.as_ptr().cast(), &arranged, self.finger) };
     }
 }
@@ -106,8 +107,8 @@ fn entries<'a>(set: &'a Bound<'_, PyAny>) -> Option<&'a [setentry]> {
     if !set.is_instance_of::<PySet>() && !set.is_instance_of::<PyFrozenSet>() {
         return None;
     }
-    // SAFETY: it is a set. Its table has one place more than the mask, and stays valid while nobody writes to the
-    // set.
+    // SAFETY: the check has seen that it is a set. Its table has one place more than the mask, and stays valid while
+    // nobody writes to the set.
     unsafe {
         let raw = set.as_ptr().cast::<PySetObject>();
         Some(std::slice::from_raw_parts((*raw).table, usize::try_from((*raw).mask).ok()? + 1))

@@ -86,7 +86,7 @@ fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
 /// program's is called.
 pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcoming<'py>> {
     match kind(iterator)? {
-        // SAFETY: `kind` has looked at the type.
+        // SAFETY: `kind` has found that the iterator is of exactly a type with the layout that the function reads.
         Kind::Items => Some(unsafe { upcoming_item(iterator, after) }),
         // SAFETY: as above.
         Kind::Range => Some(unsafe { upcoming_number(iterator, after) }),

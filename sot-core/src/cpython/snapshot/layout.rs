@@ -35,15 +35,21 @@ pub(super) struct Method {
 
 /// True if every write to the dict changes its version. From 3.13 on, an attribute may be written directly to the
 /// values that a dict shares with its object.
+///
+/// # Safety
+/// `dict` is a live dict.
 pub(super) unsafe fn version_tells(dict: *mut ffi::PyDictObject) -> bool {
-    // SAFETY: the caller passes a live dict.
+    // SAFETY: guaranteed by the caller.
     cfg!(not(Py_3_13)) || unsafe { (*dict).ma_values.is_null() }
 }
 
 /// True if all keys of the dict are strings, as the kind of its table tells.
+///
+/// # Safety
+/// `dict` is a live dict, and the GIL is held.
 #[inline]
 pub(in crate::cpython) unsafe fn has_string_keys(dict: *mut ffi::PyDictObject) -> bool {
-    // SAFETY: the caller passes a live dict, which always has a table, and that begins as below.
+    // SAFETY: guaranteed by the caller; a dict always has a table, and that begins as `Keys` declares.
     unsafe {
         #[cfg(Py_3_11)]
         {

@@ -143,10 +143,14 @@ impl Probe {
         unsafe { *(self.at as *const u64) == self.is || self.is_lookup_that_holds(items) }
     }
 
+    /// True if this stands for a lookup in a dict, with an unchanged result.
+    ///
+    /// # Safety
+    /// As for [`Probe::holds`].
     #[cold]
     unsafe fn is_lookup_that_holds(self, items: &[DictItem]) -> bool {
         let item = (self.at == lookup_address()).then(|| items.get(self.is as usize)).flatten();
-        // SAFETY: guaranteed by the caller of `holds`.
+        // SAFETY: guaranteed by the caller: the object that a lookup looks at is its dict.
         item.is_some_and(|item| unsafe { item.holds() })
     }
 }

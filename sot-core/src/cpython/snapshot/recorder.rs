@@ -133,7 +133,7 @@ impl Recorder {
     /// Records that the weak reference keeps its referent.
     pub fn refers(&mut self, py: Python<'_>, reference: &WeakRef) {
         let reference = self.keep(reference.as_object().bind(py));
-        // SAFETY: a weak reference, which is kept.
+        // SAFETY: a `WeakRef` holds CPython's own type of weak reference, and the recorder keeps it alive.
         unsafe { self.word(&raw const (*reference.object.as_ptr().cast::<ffi::PyWeakReference>()).wr_object) };
     }
 
@@ -193,7 +193,7 @@ impl Recorder {
             return false;
         }
         let dict = place.object.as_ptr();
-        // SAFETY: it is a dict, and if it is an ordered one, has the layout of those.
+        // SAFETY: `version` has found a dict; the type check comes before the fields of an ordered dict.
         unsafe {
             if ffi::PyObject_TypeCheck(dict, &raw mut ORDERED_DICT) != 0 {
                 self.word((&raw const (*dict.cast::<OrderedDict>()).state).cast::<u64>());
