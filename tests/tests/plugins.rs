@@ -21,7 +21,7 @@ use sot_core::opcode::{versions, Count, Description, DispatchTable, Next, Opcode
 use sot_core::origin::RegistrationOrigin;
 use sot_core::runtime::Runtime;
 use sot_core::tracker::{Key, Tracker, TrackerId};
-use sot_core::variable::{KindClaim, KindTable, VarId, Variable, VariableKind};
+use sot_core::variable::{KindTable, VarId, Variable, VariableKind, WrappedObjects};
 use sot_core::version::PyVersion;
 use sot_harness::{self as harness, Counts};
 
@@ -367,8 +367,8 @@ fn a_stack_picture_is_cpythons() {
     assert!(error_of(freeze(&VARYING), 15).starts_with("BUILD_LIST declares a stack effect"));
 }
 
-const fn kind(name: &'static str, claim: KindClaim, line: u32) -> VariableKind {
-    VariableKind { name, claim, wrap: no_wrap, of_any_class: false, origin: origin(line) }
+const fn kind(name: &'static str, wraps: WrappedObjects, line: u32) -> VariableKind {
+    VariableKind { name, wraps, wrap: no_wrap, of_any_class: false, origin: origin(line) }
 }
 
 fn no_wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -394,20 +394,21 @@ fn no_type(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
 
 #[test]
 fn kinds_have_names_ranks_and_types_of_their_own() {
-    static NAMES: [VariableKind; 2] = [kind("same", KindClaim::Nothing, 21), kind("same", KindClaim::Nothing, 22)];
+    static NAMES: [VariableKind; 2] =
+        [kind("same", WrappedObjects::Nothing, 21), kind("same", WrappedObjects::Nothing, 22)];
     let error = error_of(freeze_kinds(&NAMES), 22);
     assert!(error.contains("\"same\" is already registered at plugin.rs:21"), "{error}");
     static RANKS: [VariableKind; 2] = [
-        kind("a", KindClaim::When { rank: 5, test: anything }, 23),
-        kind("b", KindClaim::When { rank: 5, test: anything }, 24),
+        kind("a", WrappedObjects::When { rank: 5, test: anything }, 23),
+        kind("b", WrappedObjects::When { rank: 5, test: anything }, 24),
     ];
     let error = error_of(freeze_kinds(&RANKS), 24);
     assert!(error.contains("rank 5 is already taken by kind \"a\", plugin.rs:23"), "{error}");
     static TYPES: [VariableKind; 2] =
-        [kind("a", KindClaim::Types(int_type), 25), kind("b", KindClaim::Types(int_type), 26)];
+        [kind("a", WrappedObjects::Types(int_type), 25), kind("b", WrappedObjects::Types(int_type), 26)];
     let error = error_of(freeze_kinds(&TYPES), 26);
     assert!(error.contains("<class 'int'> is already wrapped by kind \"a\", plugin.rs:25"), "{error}");
-    static MISSING: [VariableKind; 1] = [kind("a", KindClaim::Types(no_type), 27)];
+    static MISSING: [VariableKind; 1] = [kind("a", WrappedObjects::Types(no_type), 27)];
     assert!(error_of(freeze_kinds(&MISSING), 27).starts_with("its types cannot be found"));
 }
 

@@ -41,7 +41,7 @@ pub struct Code {
     /// The instructions, without `EXTENDED_ARG` and inline caches.
     pub instructions: Vec<Instruction>,
     /// The exception table of 3.11 and newer; empty before, where handlers are set up by instructions.
-    pub handlers: Vec<Handler>,
+    pub handlers: Vec<ExceptionHandler>,
 }
 
 /// One instruction with its complete operand.
@@ -79,7 +79,7 @@ pub struct Position {
 
 /// One entry of the exception table of 3.11 and newer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Handler {
+pub struct ExceptionHandler {
     /// First instruction covered.
     pub start: Label,
     /// First instruction after the range; may be the number of instructions.
@@ -129,7 +129,7 @@ impl Code {
     }
 
     /// Returns the entry of the exception table that covers an instruction.
-    pub fn handler_at(&self, at: Label) -> Option<&Handler> {
+    pub fn handler_at(&self, at: Label) -> Option<&ExceptionHandler> {
         self.handlers.iter().find(|handler| handler.start <= at && at < handler.end)
     }
 
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_range_excludes_its_end() {
         let mut code = code(&[], &[], &[]);
-        let handler = Handler { start: Label(2), end: Label(4), target: Label(9), depth: 0, lasti: false };
+        let handler = ExceptionHandler { start: Label(2), end: Label(4), target: Label(9), depth: 0, lasti: false };
         code.handlers.push(handler);
         assert_eq!(code.handler_at(Label(3)), Some(&handler));
         assert_eq!(code.handler_at(Label(1)), None);

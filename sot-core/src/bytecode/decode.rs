@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode, PyString, PyTuple};
 
 use super::line_table::LineTable;
-use super::{exception_table, BytecodeError, Code, Handler, Instruction, JumpKind, Label, Opcodes, Position};
+use super::{exception_table, BytecodeError, Code, ExceptionHandler, Instruction, JumpKind, Label, Opcodes, Position};
 use crate::version::PyVersion;
 
 impl Code {
@@ -161,12 +161,12 @@ impl Scan {
         Ok(())
     }
 
-    fn handlers(&self, table: &[u8]) -> Result<Vec<Handler>, BytecodeError> {
+    fn handlers(&self, table: &[u8]) -> Result<Vec<ExceptionHandler>, BytecodeError> {
         let label = |unit: u32| {
             self.label(unit).ok_or(BytecodeError::ExceptionTable { byte: 0, what: "a bound is inside an instruction" })
         };
         let handler = |entry: &exception_table::ExceptionTableEntry| {
-            Ok(Handler {
+            Ok(ExceptionHandler {
                 start: label(entry.start)?,
                 end: label(entry.start.saturating_add(entry.length))?,
                 target: label(entry.target)?,

@@ -22,7 +22,7 @@ mod opcodes;
 mod stack_depth;
 mod unit;
 
-pub use code::{Code, Handler, Instruction, Label, Position};
+pub use code::{Code, ExceptionHandler, Instruction, Label, Position};
 pub(crate) use description::set_descriptions;
 pub use description::{
     describe, Access, AtBreak, Branch, BranchTest, ByArgument, Count, Description, Locals, Movement, Native, Quiet,

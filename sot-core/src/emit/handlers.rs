@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::{Emitter, Target};
-use crate::bytecode::{Handler, Label, Op};
+use crate::bytecode::{ExceptionHandler, Label, Op};
 use crate::error::Flow;
 
 impl Emitter {
@@ -53,11 +53,11 @@ impl Emitter {
 
     /// Adds an entry to the exception table.
     pub fn add_handler(&mut self, start: Label, end: Label, target: Label, depth: u32) {
-        self.copy_handler(Handler { start, end, target, depth, lasti: false });
+        self.copy_handler(ExceptionHandler { start, end, target, depth, lasti: false });
     }
 
     /// Adds an entry to the exception table that corresponds to one of the original code.
-    pub fn copy_handler(&mut self, handler: Handler) {
+    pub fn copy_handler(&mut self, handler: ExceptionHandler) {
         self.handlers.push(handler);
     }
 

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use target::Selected;
 
 use crate::bytecode::{
-    describe, Code, CodeUnit, Handler, Instruction, Label, Native, Op, Opcodes, OperandTable, Position,
+    describe, Code, CodeUnit, ExceptionHandler, Instruction, Label, Native, Op, Opcodes, OperandTable, Position,
 };
 use crate::entity::VarId;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -31,7 +31,7 @@ pub struct Emitter {
     // Instructions that name a cell: in 3.11+ their operand depends on the final number of locals.
     cells: Vec<(usize, usize)>,
     position: Position,
-    handlers: Vec<Handler>,
+    handlers: Vec<ExceptionHandler>,
     // Start of the instructions whose exceptions are caught, and their end once it is known.
     guarded: Option<(Label, Option<Label>)>,
     last_guarded: Option<u32>,

@@ -12,7 +12,7 @@ use super::trim_traceback;
 use crate::bytecode::flags::STARRED;
 use crate::bytecode::CodeUnit;
 use crate::bytecode::{
-    local_pair, BytecodeError, Code, Handler, Instruction, Label, Op, Opcodes, OperandTable, Position,
+    local_pair, BytecodeError, Code, ExceptionHandler, Instruction, Label, Op, Opcodes, OperandTable, Position,
 };
 use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -117,7 +117,7 @@ impl Assembly<'_, '_> {
         let place = |label: Label| Label(label.0 + self.shift);
         for handler in &self.base.handlers {
             let (start, end, target) = (place(handler.start), place(handler.end), place(handler.target));
-            self.e.copy_handler(Handler { start, end, target, ..*handler });
+            self.e.copy_handler(ExceptionHandler { start, end, target, ..*handler });
         }
         let mut aside = Vec::new();
         for (index, original) in self.base.instructions.iter().enumerate() {
@@ -147,7 +147,7 @@ impl Assembly<'_, '_> {
     fn handle_like(&mut self, original: Label, start: Label) {
         if let Some(handler) = self.base.handler_at(original) {
             let target = Label(handler.target.0 + self.shift);
-            self.e.copy_handler(Handler { start, end: self.e.here(), target, ..*handler });
+            self.e.copy_handler(ExceptionHandler { start, end: self.e.here(), target, ..*handler });
         }
     }
 

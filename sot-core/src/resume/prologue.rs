@@ -4,7 +4,7 @@
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
-use crate::bytecode::{Code, Handler, Label, Op, Opcodes, Position};
+use crate::bytecode::{Code, ExceptionHandler, Label, Op, Opcodes, Position};
 use crate::emit::{after_loop, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::opcode::{self, Branch, BranchTest};
@@ -207,7 +207,7 @@ impl Writer<'_, '_> {
         }
         if let (Some((start, end)), Some(handler)) = (self.raising, self.base.handler_at(self.key.at)) {
             let target = Label(handler.target.0 + length);
-            self.e.copy_handler(Handler { start, end, target, ..*handler });
+            self.e.copy_handler(ExceptionHandler { start, end, target, ..*handler });
         }
         Prologue { emitter: self.e, length, call: self.call, applies: self.applies, entry: self.entry }
     }

@@ -22,7 +22,7 @@ use crate::tracker::{self, TrackerId};
 pub type Wrap = fn(&mut OpcodeExecutor<'_>, &Bound<'_, PyAny>, TrackerId) -> Flow<Rc<dyn Variable>>;
 
 /// The objects that a kind wraps.
-pub enum KindClaim {
+pub enum WrappedObjects {
     /// Objects of exactly these types.
     Types(fn(Python<'_>) -> PyResult<Vec<Py<PyAny>>>),
     /// Objects that a test accepts. Of several kinds whose tests accept an object, the one with the highest rank
@@ -42,7 +42,7 @@ pub struct VariableKind {
     /// Unique name.
     pub name: &'static str,
     /// The objects that the kind wraps.
-    pub claim: KindClaim,
+    pub wraps: WrappedObjects,
     /// Makes the payload for an object.
     pub wrap: Wrap,
     /// True for a kind of objects of any class. New code cannot make such an object again from the object alone.
@@ -156,35 +156,35 @@ macro_rules! variable_kind {
         }
     };
     ($name:literal, types: $types:ident, wrap: $wrap:expr) => {
-        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types($types), $wrap, false);
+        $crate::variable_kind!(@submit $name, $crate::variable::WrappedObjects::Types($types), $wrap, false);
     };
     ($name:literal, types: |$py:ident| $types:expr, wrap: $wrap:expr) => {
         // No function of its own: that would hide one of the same name.
-        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types(
+        $crate::variable_kind!(@submit $name, $crate::variable::WrappedObjects::Types(
             |$py: $crate::pyo3::Python<'_>|
                 -> $crate::pyo3::PyResult<Vec<$crate::pyo3::Py<$crate::pyo3::PyAny>>> { $types }
         ), $wrap, false);
     };
     ($name:literal, rank: $rank:literal, when: $test:expr, wrap: $wrap:expr) => {
         $crate::variable_kind!(
-            @submit $name, $crate::variable::KindClaim::When { rank: $rank, test: $test }, $wrap, false
+            @submit $name, $crate::variable::WrappedObjects::When { rank: $rank, test: $test }, $wrap, false
         );
     };
     ($name:literal, of any class, rank: $rank:literal, when: $test:expr, wrap: $wrap:expr) => {
         $crate::variable_kind!(
-            @submit $name, $crate::variable::KindClaim::When { rank: $rank, test: $test }, $wrap, true
+            @submit $name, $crate::variable::WrappedObjects::When { rank: $rank, test: $test }, $wrap, true
         );
     };
     ($name:literal) => {
         $crate::variable_kind!(
-            @submit $name, $crate::variable::KindClaim::Nothing, $crate::variable::VariableKind::never, false
+            @submit $name, $crate::variable::WrappedObjects::Nothing, $crate::variable::VariableKind::never, false
         );
     };
-    (@submit $name:literal, $claim:expr, $wrap:expr, $of_any_class:literal) => {
+    (@submit $name:literal, $wraps:expr, $wrap:expr, $of_any_class:literal) => {
         $crate::inventory::submit! {
             $crate::variable::VariableKind {
                 name: $name,
-                claim: $claim,
+                wraps: $wraps,
                 wrap: $wrap,
                 of_any_class: $of_any_class,
                 origin: $crate::origin!(),
@@ -247,9 +247,9 @@ impl KindTable {
 
     fn add_override(&mut self, one: &'static KindOverride) -> Result<(), RegistrationError> {
         let refuse = |why: &str| Err(error(one, format!("there is nothing to override: {:?} {why}", one.name)));
-        match self.names.get(one.name).map(|kind| &kind.claim) {
+        match self.names.get(one.name).map(|kind| &kind.wraps) {
             None => refuse("is no kind of variable"),
-            Some(KindClaim::Nothing) => refuse("only arises in the trace and wraps nothing"),
+            Some(WrappedObjects::Nothing) => refuse("only arises in the trace and wraps nothing"),
             Some(_) => {
                 self.overrides.entry(one.name).or_default().push(one);
                 Ok(())
@@ -262,8 +262,8 @@ impl KindTable {
             let text = format!("a variable kind named {:?} is already registered at {}", kind.name, first.origin);
             return Err(error(kind, text));
         }
-        match &kind.claim {
-            KindClaim::Types(types) => {
+        match &kind.wraps {
+            WrappedObjects::Types(types) => {
                 let types = types(py).map_err(|why| error(kind, format!("its types cannot be found: {why}")))?;
                 for ty in types {
                     if let Some(first) = self.by_type.insert(ty.as_ptr() as usize, kind) {
@@ -274,14 +274,14 @@ impl KindTable {
                     self.kept_types.push(ty);
                 }
             }
-            KindClaim::When { rank, test } => {
+            WrappedObjects::When { rank, test } => {
                 if let Some((.., first)) = self.by_rank.iter().find(|(other, ..)| other == rank) {
                     let text = format!("rank {rank} is already taken by kind {:?}, {}", first.name, first.origin);
                     return Err(error(kind, text));
                 }
                 self.by_rank.push((*rank, *test, kind));
             }
-            KindClaim::Nothing => {}
+            WrappedObjects::Nothing => {}
         }
         Ok(())
     }

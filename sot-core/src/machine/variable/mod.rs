@@ -17,7 +17,9 @@ use crate::entity::TrackerId;
 pub use crate::entity::VarId;
 pub use form::Form;
 
-pub use kind::{Factories, KindClaim, KindOverride, KindTable, OverriddenKind, OverridingWrap, VariableKind, Wrap};
+pub use kind::{
+    Factories, KindOverride, KindTable, OverriddenKind, OverridingWrap, VariableKind, Wrap, WrappedObjects,
+};
 pub use rebuild::{Argument, Rebuild};
 pub use value::{Death, GraphArgument, Variable};
 
