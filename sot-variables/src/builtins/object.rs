@@ -179,26 +179,30 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let state = if own("__getstate__")? {
         cx.call_method(this, "__getstate__", &[])?
     } else {
-        let state = attributes_of(cx, this)?;
-        let mut held = Vec::new();
-        for slot in slots.unwrap_or_default() {
-            let slot: Rc<str> = Rc::from(slot);
-            if let Some(value) = attribute::find(cx, this, &slot)? {
-                held.push((slot, value));
-            }
-        }
-        if held.is_empty() {
-            state
-        } else {
-            let held = DictVariable::from_keywords(cx, held)?;
-            let held = cx.trace.produce(held);
-            cx.trace.tuple(vec![state, held])
-        }
+        state_of(cx, this, slots.unwrap_or_default())?
     };
     let make = cpython::import(cx.py, "copyreg")?.getattr("__newobj__")?;
     let tracker = cx.trace.trackers.constant(make.clone().unbind());
     let (make, args, none) = (cx.trace.wrap(&make, tracker), cx.trace.tuple(args), cx.trace.none());
     Ok(cx.trace.tuple(vec![make, args, state, none, none]))
+}
+
+/// Returns the state of an object whose class has no `__getstate__`: its attributes, and those in slots if it has some.
+fn state_of(cx: &mut OpcodeExecutor<'_>, this: VarId, slots: Vec<String>) -> Flow<VarId> {
+    let state = attributes_of(cx, this)?;
+    let mut held = Vec::new();
+    for slot in slots {
+        let slot: Rc<str> = Rc::from(slot);
+        if let Some(value) = attribute::find(cx, this, &slot)? {
+            held.push((slot, value));
+        }
+    }
+    if held.is_empty() {
+        return Ok(state);
+    }
+    let held = DictVariable::from_keywords(cx, held)?;
+    let held = cx.trace.produce(held);
+    Ok(cx.trace.tuple(vec![state, held]))
 }
 
 /// Returns the dict of an object's attributes, or `None` if it is missing or empty.

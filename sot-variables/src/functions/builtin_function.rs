@@ -136,44 +136,7 @@ impl BuiltinFunctionVariable {
         let receiver = cx.trace.wrap(&receiver, tracker);
         let name: String = object.getattr("__name__")?.extract()?;
         if is_class {
-            // A class method in C: each lookup makes a new bound object, so that only the descriptor has a lasting
-            // identity.
-            let descriptor = object_model::lookup_in_class(cx, receiver, &Rc::from(name.as_str()))?;
-            let owner = descriptor.as_ref().and_then(|descriptor| descriptor.getattr("__objclass__").ok());
-            let descriptor_owner = owner.clone();
-            let of_dict = owner.is_some_and(|owner| {
-                owner.cast::<PyType>().is_ok_and(|owner| cpython::is_subtype(owner, &cx.py.get_type::<PyDict>()))
-            });
-            // The builtin for `dict.fromkeys` is not given the class that it was called on.
-            if name == "fromkeys"
-                && of_dict
-                && cx.trace.vars.get(receiver).object().is_none_or(|class| !class.is(cx.py.get_type::<PyDict>()))
-            {
-                return dict_methods::from_keys_of_class(cx, receiver, args);
-            }
-            if !is_value && cx.trace.trackers.is_made(cx.trace.vars.tracker(receiver)) {
-                let text = format!("{name}() of a class made in the trace");
-                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-            }
-            return match descriptor.filter(|descriptor| cx.runtime.builtins.has(descriptor)) {
-                Some(descriptor) => cx.call_builtin(&descriptor, args, false),
-                // The format of floats is state of the process.
-                None if name == "__setformat__" => cx.call_builtin(&object, args, false),
-                None if makes_alias(&object)? && cx.materialize_args(args)?.is_none() => {
-                    let alias = library(cx.py, "types", "GenericAlias")?;
-                    stand_in::call_with_known(cx, alias, &args.with_receiver(receiver))
-                }
-                None if makes_generic(&cx.trace, &name, descriptor_owner.as_ref())?
-                    && cx.materialize_args(args)?.is_none() =>
-                {
-                    let getitem = library(cx.py, "operator", "getitem")?;
-                    stand_in::call_with_known(cx, getitem, &args.with_receiver(receiver))
-                }
-                None => {
-                    let pure = is_value || name == "__class_getitem__" || is_pure_maker(&cx.trace, receiver, &name);
-                    cx.call_builtin(&object, args, pure)
-                }
-            };
+            return call_class_method(cx, (&object, &name), receiver, is_value, args);
         }
         let ty = cx.type_of(receiver)?;
         if let Some(hidden) = hidden_descriptor(&ty, &name, &object)? {
@@ -181,6 +144,51 @@ impl BuiltinFunctionVariable {
         }
         let method = cx.get_attr(receiver, &Rc::from(name))?;
         cx.call(method, args)
+    }
+}
+
+/// Calls a class method in C on a class, of values if `is_value`. Each lookup makes a new bound object, so that only the
+/// descriptor has a lasting identity.
+fn call_class_method<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    (object, name): (&Bound<'py, PyAny>, &str),
+    receiver: VarId,
+    is_value: bool,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let descriptor = object_model::lookup_in_class(cx, receiver, &Rc::from(name))?;
+    let owner = descriptor.as_ref().and_then(|descriptor| descriptor.getattr("__objclass__").ok());
+    let descriptor_owner = owner.clone();
+    let of_dict = owner.is_some_and(|owner| {
+        owner.cast::<PyType>().is_ok_and(|owner| cpython::is_subtype(owner, &cx.py.get_type::<PyDict>()))
+    });
+    // The builtin for `dict.fromkeys` is not given the class that it was called on.
+    if name == "fromkeys"
+        && of_dict
+        && cx.trace.vars.get(receiver).object().is_none_or(|class| !class.is(cx.py.get_type::<PyDict>()))
+    {
+        return dict_methods::from_keys_of_class(cx, receiver, args);
+    }
+    if !is_value && cx.trace.trackers.is_made(cx.trace.vars.tracker(receiver)) {
+        let text = format!("{name}() of a class made in the trace");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    match descriptor.filter(|descriptor| cx.runtime.builtins.has(descriptor)) {
+        Some(descriptor) => cx.call_builtin(&descriptor, args, false),
+        // The format of floats is state of the process.
+        None if name == "__setformat__" => cx.call_builtin(object, args, false),
+        None if makes_alias(object)? && cx.materialize_args(args)?.is_none() => {
+            let alias = library(cx.py, "types", "GenericAlias")?;
+            stand_in::call_with_known(cx, alias, &args.with_receiver(receiver))
+        }
+        None if makes_generic(&cx.trace, name, descriptor_owner.as_ref())? && cx.materialize_args(args)?.is_none() => {
+            let getitem = library(cx.py, "operator", "getitem")?;
+            stand_in::call_with_known(cx, getitem, &args.with_receiver(receiver))
+        }
+        None => {
+            let pure = is_value || name == "__class_getitem__" || is_pure_maker(&cx.trace, receiver, name);
+            cx.call_builtin(object, args, pure)
+        }
     }
 }
 

@@ -180,33 +180,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
         }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
-            if is_singleton(&left) || is_singleton(&right) || !left.get_type().is(right.get_type()) {
-                return Ok(left.is(&right));
-            }
-            // The code object of a function is the same, wherever it is read.
-            if left.is(&right) && left.is_exact_instance_of::<pyo3::types::PyCode>() {
-                return Ok(true);
-            }
-            // CPython keeps one object of each small number. Different values are never one object, except for a NaN,
-            // which differs from itself.
-            let equal = left.eq(&right)?;
-            if self.runtime.backend().constants().is_one_object(&left) {
-                return Ok(equal);
-            }
-            let is_frameworks = self.runtime.backend().constants().is_constant(&left);
-            if !equal && left.eq(&left)?
-                || !is_frameworks && left.extract::<i64>().is_ok_and(|number| SINGLETON_INTEGERS.contains(&number))
-            {
-                return Ok(equal && left.get_type().is(self.py.get_type::<pyo3::types::PyInt>()));
-            }
-            // The graph does not break here: both values would become constants of one code object, which may merge
-            // them.
-            let text = if is_frameworks {
-                "`is` between two equal values of the framework depends on how it makes them"
-            } else {
-                "`is` between two numbers or strings depends on how CPython stores them"
-            };
-            return Err(self.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedOperation, text)));
+            return self.is_same_known(&left, &right);
         }
         let mut empty = true;
         for side in [lhs, rhs] {
@@ -232,6 +206,37 @@ impl<'py> OpcodeExecutor<'py> {
             self.trace.guards.add(left, Test::DiffersFrom(right));
         }
         Ok(false)
+    }
+
+    /// True if two known values are one object in CPython.
+    fn is_same_known(&mut self, left: &Bound<'py, PyAny>, right: &Bound<'py, PyAny>) -> Flow<bool> {
+        if is_singleton(left) || is_singleton(right) || !left.get_type().is(right.get_type()) {
+            return Ok(left.is(right));
+        }
+        // The code object of a function is the same, wherever it is read.
+        if left.is(right) && left.is_exact_instance_of::<pyo3::types::PyCode>() {
+            return Ok(true);
+        }
+        // CPython keeps one object of each small number. Different values are never one object, except for a NaN,
+        // which differs from itself.
+        let equal = left.eq(right)?;
+        if self.runtime.backend().constants().is_one_object(left) {
+            return Ok(equal);
+        }
+        let is_frameworks = self.runtime.backend().constants().is_constant(left);
+        if !equal && left.eq(left)?
+            || !is_frameworks && left.extract::<i64>().is_ok_and(|number| SINGLETON_INTEGERS.contains(&number))
+        {
+            return Ok(equal && left.get_type().is(self.py.get_type::<pyo3::types::PyInt>()));
+        }
+        // The graph does not break here: both values would become constants of one code object, which may merge
+        // them.
+        let text = if is_frameworks {
+            "`is` between two equal values of the framework depends on how it makes them"
+        } else {
+            "`is` between two numbers or strings depends on how CPython stores them"
+        };
+        Err(self.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedOperation, text)))
     }
 
     /// `item in container`, or `not in` if `invert`.

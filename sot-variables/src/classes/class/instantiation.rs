@@ -9,7 +9,7 @@ use sot_core::builtin;
 use sot_core::cpython::{self, DescriptorKind};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, Trace};
-use sot_core::tracker::{self, Tracker};
+use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::decimal;
@@ -160,19 +160,7 @@ impl ClassVariable {
                 Ok(instance)
             }
             Some((new, tracker)) if new.is_exact_instance_of::<PyFunction>() || is_static_function(&new) => {
-                let (new, tracker) = if new.is_exact_instance_of::<PyFunction>() {
-                    (new, tracker)
-                } else {
-                    let inner = new.getattr("__func__")?;
-                    (inner, cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() }))
-                };
-                let new = cx.trace.wrap(&new, tracker);
-                let instance = cx.call(new, &args.with_receiver(this))?;
-                let made = cx.type_of(instance)?;
-                if made.cast::<PyType>().is_ok_and(|made| cpython::is_subtype(made, class)) {
-                    initialize(cx, this, instance, args)?;
-                }
-                Ok(instance)
+                make_by_function(cx, (this, class), (new, tracker), args)
             }
             Some((new, _)) if cx.runtime.builtins.has(&new) => {
                 refuse_finalizer(class)?;
@@ -208,6 +196,28 @@ impl ClassVariable {
             format!("{name}(): its metaclass makes instances in its own way"),
         ))
     }
+}
+
+/// Simulates a `__new__` written in Python, and `__init__` if the result is an instance of the class.
+fn make_by_function<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    (this, class): (VarId, &Bound<'py, PyType>),
+    (new, tracker): (Bound<'py, PyAny>, TrackerId),
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let (new, tracker) = if new.is_exact_instance_of::<PyFunction>() {
+        (new, tracker)
+    } else {
+        let inner = new.getattr("__func__")?;
+        (inner, cx.trace.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() }))
+    };
+    let new = cx.trace.wrap(&new, tracker);
+    let instance = cx.call(new, &args.with_receiver(this))?;
+    let made = cx.type_of(instance)?;
+    if made.cast::<PyType>().is_ok_and(|made| cpython::is_subtype(made, class)) {
+        initialize(cx, this, instance, args)?;
+    }
+    Ok(instance)
 }
 
 fn is_static_function(object: &Bound<'_, PyAny>) -> bool {

@@ -5,6 +5,8 @@
 //! For a tensor from outside the graph, the new value is written back into that tensor when the graph has run. Only
 //! the run can tell whether other inputs share memory with it; then the statements are called one by one.
 
+use std::rc::Rc;
+
 use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
 
@@ -55,21 +57,13 @@ impl<'py> OpcodeExecutor<'py> {
             (Some(before), Some(after))
                 if stays(&before, &after) && (keeps_gradient || before.gradient.flows <= after.gradient.flows) =>
             {
-                let mut payload = payload;
-                if let (Some(input), Some(symbol)) = (input, payload.symbol()) {
-                    if after.gradient.flows {
-                        return Err(refuse(
-                            "a tensor in place that exists outside the graph, which would begin to require gradients",
-                        ));
+                let payload = match (input, payload.symbol()) {
+                    (Some(input), Some(symbol)) => {
+                        let write = Write { input, after: symbol, at };
+                        write_outside(self, tensor, write, (after, keeps_gradient), &refuse)?
                     }
-                    self.trace.graph.writes.push(Write { input, after: symbol, at });
-                    if !self.trace.graph.can_be_called() {
-                        return Err(refuse("a tensor from outside the graph by a call that cannot be repeated"));
-                    }
-                    let gradient = after.gradient.with(keeps_gradient);
-                    let known = TensorMeta { gradient, ..after };
-                    payload = (self.runtime.factories.written)(self.py, symbol, known, self.trace.vars.get(tensor));
-                }
+                    _ => payload,
+                };
                 self.trace.vars.set(tensor, payload);
                 // Nothing refers to the result's variable. It must not count as another tensor that shares the
                 // memory.
@@ -84,6 +78,27 @@ impl<'py> OpcodeExecutor<'py> {
             _ => Err(refuse("what the tensor is, not only its numbers")),
         }
     }
+}
+
+/// Records a write to a tensor from outside, which happens when the graph has run. Returns the tensor's new payload.
+fn write_outside(
+    cx: &mut OpcodeExecutor<'_>,
+    tensor: VarId,
+    write: Write,
+    (after, keeps_gradient): (TensorMeta, bool),
+    refuse: &dyn Fn(&str) -> Unwind,
+) -> Flow<Rc<dyn Variable>> {
+    if after.gradient.flows {
+        return Err(refuse("a tensor in place that exists outside the graph, which would begin to require gradients"));
+    }
+    let symbol = write.after;
+    cx.trace.graph.writes.push(write);
+    if !cx.trace.graph.can_be_called() {
+        return Err(refuse("a tensor from outside the graph by a call that cannot be repeated"));
+    }
+    let gradient = after.gradient.with(keeps_gradient);
+    let meta = TensorMeta { gradient, ..after };
+    Ok((cx.runtime.factories.written)(cx.py, symbol, meta, cx.trace.vars.get(tensor)))
 }
 
 /// Calls an operation that changes its first argument in place, on a backend whose values have memory. The statement
