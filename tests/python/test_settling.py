@@ -787,7 +787,7 @@ def test_pieces_without_tensors_are_given_back():
     """New code for a function that has a graph break and meets no tensor wins nothing."""
 
     def fn(probe, rows):
-        total = np.zeros_like(rows[0])
+        total = rows[0].copy()
         probe()
         for row in rows:
             total += row * 2
@@ -801,7 +801,7 @@ def test_pieces_without_tensors_are_given_back():
 @pytest.mark.parametrize("called", [False, True])
 def test_pieces_are_kept_if_one_has_tensors(called):
     def helper(probe, rows, x):
-        total = np.zeros_like(rows[0])
+        total = rows[0].copy()
         probe() if called else None
         return x * float(total[0] + 2)
 
