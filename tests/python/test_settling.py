@@ -812,3 +812,85 @@ def test_pieces_are_kept_if_one_has_tensors(called):
     seen = frames_of(fn, np.ones([4, 3]), paddle.ones([3]))
     assert sot.stats().graphs and not sot.stats().fallbacks
     assert called or not any(seen)
+
+
+SHAPES = {
+    "reshape": lambda y, shape: y.reshape([shape[0], shape[1]]) * 2,
+    "whole": lambda y, shape: y.reshape(shape) + 1,
+    "unpacked": lambda y, shape: y.reshape([*shape, 1]) * shape[0],
+    "names": lambda y, shape: (lambda rows, columns: y * rows - columns)(*shape),
+    "from the end": lambda y, shape: y.reshape([-1, shape[-1]]) / shape[-2],
+    "slice": lambda y, shape: (y.reshape(list(shape[1:]) + [-1]), shape[:1]),
+    "sum of shapes": lambda y, shape: (y * 2, shape + [1], [7] + shape),
+    "product": lambda y, shape: (y * 2, shape * 2),
+    "equality": lambda y, shape: y * 2 if shape == [4, 3] else y - 1,
+    "order": lambda y, shape: y * 2 if shape < [6, 3] else y - 1,
+    "contains": lambda y, shape: (y * 2, 5 in shape, 3 in shape),
+    "len": lambda y, shape: y * len(shape),
+    "truth": lambda y, shape: y * 2 if shape else y,
+    "loop": lambda y, shape: sum((y * size for size in shape), y),
+    "tuple": lambda y, shape: (y + 1, tuple(shape), list(shape), sorted(shape)),
+    "text": lambda y, shape: (y * 2, f"{shape}", str(shape[0])),
+    "methods": lambda y, shape: (y * 2, shape.index(3), shape.count(3), shape.copy()),
+    "itself": lambda y, shape: (y * 2, shape),
+    "zeros": lambda y, shape: paddle.zeros(shape) + y.reshape(shape),
+    "compared sizes": lambda y, shape: y * 2 if shape[0] > 5 else y + 1,
+    "arithmetic": lambda y, shape: y * (shape[0] * 2 + 1) / shape[1],
+    "zip": lambda y, shape: (y * 2, [a * b for a, b in zip(shape, shape[::-1])]),
+    "numpy": lambda y, shape: (y * 2, int(np.prod(shape))),
+}
+
+
+def described_shape(value):
+    """Like `described`, with the class of a shape."""
+    if isinstance(value, (list, tuple)):
+        return type(value).__name__, [described_shape(item) for item in value]
+    return described(value)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_functions_of_a_shape_that_differs(name):
+    """The numbers of a shape from outside are guarded, or left open, one by one, as those of a list are."""
+    fn = SHAPES[name]
+    fast = sot.symbolic_translate(fn)
+    for _ in range(3):
+        for rows in [2, 3, 4, 5, 6, 7, 8, 1, 9, 4, 0, 12]:
+            x = paddle.rand([rows, 3])
+            y, found, expected = x.flatten(), x.shape, x.shape
+            result = fast(y, found)
+            assert described_shape(result) == described_shape(fn(y, expected)), rows
+            assert (result[1] is found) == (name == "itself") if isinstance(result, tuple) else True
+    stats = sot.stats()
+    assert stats.graphs and stats.hits and stats.translations <= MOST, stats
+
+
+def test_a_shape_that_differs_is_written_to():
+    def fn(y, shape):
+        shape.append(1)
+        return y.reshape(shape) * 2
+
+    fast = sot.symbolic_translate(fn)
+    for rows in [2, 3, 4, 5, 6, 7, 8, 1, 9, 4]:
+        x = paddle.rand([rows, 3])
+        found, expected = x.shape, x.shape
+        assert described(fast(x.flatten(), found)) == described(fn(x.flatten(), expected))
+        assert list(found) == list(expected)
+    assert sot.stats().graphs
+
+
+def test_the_shape_of_chosen_rows():
+    """How many rows are chosen is known only when the graph has run, and differs from call to call."""
+
+    def fn(x, y):
+        chosen = y != -100
+        if y[chosen].shape[0] == 0:
+            return x.sum() * 0
+        return x[chosen].exp().mean() * y[chosen].shape[0]
+
+    fast = sot.symbolic_translate(fn)
+    paddle.seed(3)
+    for at in range(60):
+        x, y = paddle.randn([20, 3]), paddle.where(paddle.rand([20]) < (2 if at % 9 == 8 else 0.5), -100, 1)
+        np.testing.assert_allclose(fast(x, y).numpy(), fn(x, y).numpy(), rtol=1e-5)
+    stats = sot.stats()
+    assert stats.graphs and stats.translations <= 8 and not stats.fallbacks, stats

@@ -22,5 +22,8 @@ fn size_types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
 
 fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
     let is_found = cx.trace.trackers.is_sourced(of);
+    if is_found && cx.trace.has_differed(of) {
+        return ShapeVariable::of_numbers(cx, object, of);
+    }
     ShapeVariable::of(cx, object, is_found)
 }

@@ -11,8 +11,9 @@ use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, Trace};
-use sot_core::guard::Test;
+use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
+use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
@@ -60,6 +61,38 @@ impl ShapeVariable {
         let numbers = object.cast::<PyList>().map_err(PyErr::from)?.as_sequence().to_list()?;
         let items = numbers.iter().map(|number| cx.trace.constant(number.unbind())).collect();
         Ok(Rc::new(ShapeVariable { ty: object.get_type().into_any().unbind(), items, is_found }))
+    }
+
+    /// Returns the variable of an object from outside that was another one in earlier calls: each of its numbers is
+    /// guarded, or left open, on its own.
+    pub fn of_numbers(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let numbers = object.cast::<PyList>().map_err(PyErr::from)?.as_sequence().to_list()?;
+        let mut items = Vec::with_capacity(numbers.len());
+        for (at, number) in numbers.iter().enumerate() {
+            let tracker = cx.trace.trackers.add(Tracker::Item { of, key: Key::Index(at as i64) });
+            let number = number.unbind().into_bound(cx.py);
+            let item = cx.trace.wrap(&number, tracker);
+            // A number that has not differed is specialised on, as `known` reads it.
+            if !cx.trace.guard_type_if_lazy(item) {
+                cx.see(item)?;
+            }
+            items.push(item);
+        }
+        Ok(Rc::new(ShapeVariable { ty: object.get_type().into_any().unbind(), items, is_found: true }))
+    }
+
+    /// Returns the shape with all numbers specialised on, for an operation that needs them; `None` if that is not
+    /// possible because the sizes are those of a value of the graph.
+    fn specialised(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<ShapeVariable>> {
+        if !self.is_found {
+            return Ok(None);
+        }
+        let mut items = Vec::with_capacity(self.items.len());
+        for &item in &self.items {
+            let Some(number) = cx.known_int(item)? else { return Ok(None) };
+            items.push(cx.trace.integer(number)?);
+        }
+        Ok(Some(ShapeVariable { ty: self.ty.clone_ref(cx.py), items, is_found: true }))
     }
 
     /// Returns a new object that equals the shape; `None` if a size is open.
@@ -185,8 +218,16 @@ impl Variable for ShapeVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        if let Some(value) = self.known(&cx.trace).filter(|_| self.is_found) {
-            cx.trace.guards.add(cx.trace.vars.tracker(this), Test::Equals(value.unbind()));
+        let of = cx.trace.vars.tracker(this);
+        if !self.is_found {
+            return Ok(());
+        }
+        if cx.trace.has_differed(of) {
+            // The numbers have guards of their own.
+            cx.trace.guards.add(of, Test::TypeIs(Identity::of(self.ty.bind(cx.py))));
+            cx.trace.guards.add(of, Test::Length(self.items.len()));
+        } else if let Some(value) = self.known(&cx.trace) {
+            cx.trace.guards.add(of, Test::Equals(value.unbind()));
         }
         Ok(())
     }
@@ -233,14 +274,17 @@ impl Variable for ShapeVariable {
                 cx.find_attr(numbers, name)
             }
             _ if known => Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("'{name}' of a shape"))),
-            _ => self.needs_sizes(cx, &format!("attribute '{name}' of")),
+            _ => match self.specialised(cx)? {
+                Some(shape) => shape.get_attr(cx, this, name),
+                None => self.needs_sizes(cx, &format!("attribute '{name}' of")),
+            },
         }
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
         let known = self.known(&cx.trace);
         let Some(key) = cx.materialize(key)? else {
-            if known.is_none() {
+            if known.is_none() && !self.is_found {
                 return self.needs_sizes(cx, "an unknown index into");
             }
             let text = "a shape index that is not known while tracing";
@@ -295,20 +339,25 @@ impl Variable for ShapeVariable {
         &self,
         cx: &mut OpcodeExecutor<'_>,
         op: BinaryOp,
-        _: VarId,
+        this: VarId,
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
         if let Some(result) = self.known_binary(cx, op, other, reflected)? {
             return Ok(Some(result));
         }
-        let Some(others) = Self::sizes_of(cx, other)? else {
-            return if self.known(&cx.trace).is_some() { Ok(None) } else { self.needs_sizes(cx, "an operator of") };
-        };
-        let open = |item: &VarId| cx.is_open_argument(*item) || cx.trace.vars.get(*item).constant().is_some();
-        if op != BinaryOp::Add || !others.iter().all(open) {
-            return self.needs_sizes(cx, "an operator of");
+        let others = Self::sizes_of(cx, other)?;
+        if others.is_none() && self.known(&cx.trace).is_some() {
+            return Ok(None);
         }
+        let open = |item: &VarId| cx.is_open_argument(*item) || cx.trace.vars.get(*item).constant().is_some();
+        let others = others.filter(|others| op == BinaryOp::Add && others.iter().all(open));
+        let Some(others) = others else {
+            return match self.specialised(cx)? {
+                Some(shape) => shape.binary(cx, op, this, other, reflected),
+                None => self.needs_sizes(cx, "an operator of"),
+            };
+        };
         let ty = self.ty.bind(cx.py);
         let (empty, list) = (ty.call0()?, PyList::empty(cx.py));
         let sum = if reflected { list.as_any().add(empty)? } else { empty.add(list)? };
@@ -327,7 +376,7 @@ impl Variable for ShapeVariable {
         Self::edit(cx, this, |cx, sizes| cx.inplace(op, sizes, other)).map(|_| Some(this))
     }
 
-    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         if let Some(value) = self.known(&cx.trace) {
             if let Some(other) = cx.materialize(other)? {
                 let compared = |py| Ok(PyBool::new(py, op.apply(&value, &other)?.is_truthy()?).to_owned().into_any());
@@ -335,7 +384,13 @@ impl Variable for ShapeVariable {
             }
         }
         let Some(others) = Self::sizes_of(cx, other)? else {
-            return if self.known(&cx.trace).is_some() { Ok(None) } else { self.needs_sizes(cx, "comparing") };
+            if self.known(&cx.trace).is_some() {
+                return Ok(None);
+            }
+            return match self.specialised(cx)? {
+                Some(shape) => shape.compare(cx, op, this, other),
+                None => self.needs_sizes(cx, "comparing"),
+            };
         };
         sequence::compare_sized(cx, op, &self.items, &others).map(Some)
     }

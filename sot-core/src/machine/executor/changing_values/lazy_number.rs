@@ -136,6 +136,12 @@ impl<'py> Trace<'py> {
         self.history.changing.get(&self.trackers.path(tracker)).copied()
     }
 
+    /// True if the value of a tracker was another one in an earlier translation.
+    #[must_use]
+    pub fn has_differed(&self, tracker: TrackerId) -> bool {
+        self.times_differed(tracker).is_some_and(|times_differed| times_differed > 0)
+    }
+
     /// True if the value of a tracker has differed so often that the trace should not specialise on it again.
     #[must_use]
     pub fn differs_too_often(&self, tracker: TrackerId) -> bool {
@@ -166,8 +172,7 @@ impl<'py> OpcodeExecutor<'py> {
         if !is_refused {
             return Ok(());
         }
-        let was_another = self.trace.times_differed(tracker).is_some_and(|times_differed| times_differed > 0);
-        if !was_another && !loop_iterations::holds_changing(self, tracker) {
+        if !self.trace.has_differed(tracker) && !loop_iterations::holds_changing(self, tracker) {
             return Ok(());
         }
         if let Some((code, variable)) = loop_iterations::resumed_variable(self, tracker) {
