@@ -81,9 +81,9 @@ impl ShapeVariable {
         Ok(Rc::new(ShapeVariable { ty: object.get_type().into_any().unbind(), items, is_found: true }))
     }
 
-    /// Returns the shape with all numbers specialised on, for an operation that needs them; `None` if that is not
+    /// Returns an equal shape with all numbers specialised on, for an operation that needs them; `None` if that is not
     /// possible because the sizes are those of a value of the graph.
-    fn specialised(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<ShapeVariable>> {
+    fn specialised(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
         if !self.is_found {
             return Ok(None);
         }
@@ -92,7 +92,8 @@ impl ShapeVariable {
             let Some(number) = cx.known_int(item)? else { return Ok(None) };
             items.push(cx.trace.integer(number)?);
         }
-        Ok(Some(ShapeVariable { ty: self.ty.clone_ref(cx.py), items, is_found: true }))
+        let known = ShapeVariable { ty: self.ty.clone_ref(cx.py), items, is_found: true };
+        Ok(Some(cx.trace.produce(Rc::new(known))))
     }
 
     /// Returns a new object that equals the shape; `None` if a size is open.
@@ -275,7 +276,7 @@ impl Variable for ShapeVariable {
             }
             _ if known => Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("'{name}' of a shape"))),
             _ => match self.specialised(cx)? {
-                Some(shape) => shape.get_attr(cx, this, name),
+                Some(shape) => cx.find_attr(shape, name),
                 None => self.needs_sizes(cx, &format!("attribute '{name}' of")),
             },
         }
@@ -339,7 +340,7 @@ impl Variable for ShapeVariable {
         &self,
         cx: &mut OpcodeExecutor<'_>,
         op: BinaryOp,
-        this: VarId,
+        _: VarId,
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
@@ -354,7 +355,8 @@ impl Variable for ShapeVariable {
         let others = others.filter(|others| op == BinaryOp::Add && others.iter().all(open));
         let Some(others) = others else {
             return match self.specialised(cx)? {
-                Some(shape) => shape.binary(cx, op, this, other, reflected),
+                Some(shape) if reflected => cx.binary(op, other, shape).map(Some),
+                Some(shape) => cx.binary(op, shape, other).map(Some),
                 None => self.needs_sizes(cx, "an operator of"),
             };
         };
@@ -376,7 +378,7 @@ impl Variable for ShapeVariable {
         Self::edit(cx, this, |cx, sizes| cx.inplace(op, sizes, other)).map(|_| Some(this))
     }
 
-    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
         if let Some(value) = self.known(&cx.trace) {
             if let Some(other) = cx.materialize(other)? {
                 let compared = |py| Ok(PyBool::new(py, op.apply(&value, &other)?.is_truthy()?).to_owned().into_any());
@@ -388,7 +390,7 @@ impl Variable for ShapeVariable {
                 return Ok(None);
             }
             return match self.specialised(cx)? {
-                Some(shape) => shape.compare(cx, op, this, other),
+                Some(shape) => cx.compare(op, shape, other).map(Some),
                 None => self.needs_sizes(cx, "comparing"),
             };
         };
